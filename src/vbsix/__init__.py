@@ -1,0 +1,51 @@
+"""VBSiX: mapping instructions to programs by value-based search in execution space.
+
+Names are imported when first used, so that `import vbsix` is quick and starts no JAX backend.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vbsix.domains.base import Domain
+    from vbsix.domains.registry import available_domains, get_domain, register_domain
+    from vbsix.errors import InvalidData, InvalidProgram, InvalidWorld, UnknownName, VbsixError
+    from vbsix.execution import Step, execute
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Domain",
+    "InvalidData",
+    "InvalidProgram",
+    "InvalidWorld",
+    "Step",
+    "UnknownName",
+    "VbsixError",
+    "__version__",
+    "available_domains",
+    "execute",
+    "get_domain",
+    "register_domain",
+]
+
+_HOMES = {
+    "vbsix.domains.base": ["Domain"],
+    "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
+    "vbsix.errors": ["InvalidData", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
+    "vbsix.execution": ["Step", "execute"],
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,73 @@
+"""The command line. Each command imports what is heavy (JAX above all) when it runs, so that help is instant."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from vbsix import __version__
+from vbsix.cli import bench, data
+from vbsix.cli.demo import demo
+from vbsix.cli.execute import execute
+from vbsix.cli.search import search
+from vbsix.errors import VbsixError
+
+app = typer.Typer(
+    name="vbsix",
+    help="Map instructions to programs by value-based search in execution space (VBSiX).",
+    epilog="Start with: vbsix demo",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+# A program may hold -1, which is not an option.
+app.command(context_settings={"ignore_unknown_options": True})(execute)
+app.command()(search)
+app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
+
+
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"vbsix {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(prog_name: str = "vbsix") -> None:
+    """Runs the command line; what the user can mend becomes one message on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where a glyph cannot be encoded "?" is better than a traceback
+    try:
+        try:
+            app(prog_name=prog_name)
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()
+    except BrokenPipeError:  # the reader has left, as in `vbsix ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except VbsixError as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(typer.style("error: ", fg="red", bold=True) + message, err=True)
+    sys.exit(2)

@@ -1,0 +1,208 @@
+"""`vbsix data`: check, fetch and make data files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vbsix.errors import InvalidData
+
+if TYPE_CHECKING:
+    from vbsix.data.words import Words
+
+app = typer.Typer(help="Check, fetch and make data files.", no_args_is_help=True)
+
+SHOWN_PROBLEMS = 20
+"""How many problems of a file are printed; `--json` has them all."""
+
+
+@app.command()
+def check(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the TSV files, or the one above `scone/`.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, with every problem.")] = False,
+) -> None:
+    """Validate every row of a folder's data files and say what is in them.
+
+    Counts are of the paper's examples: prefixes of the rows. Words are unknown that GloVe does not have, if its file
+    is in DIR or DIR/glove. Problems are listed with file and line, and end with exit code 2.
+    """
+    report = inspect_folder(directory)
+    if as_json:
+        typer.echo(json.dumps({"format": 1, **asdict(report)}))
+    else:
+        _print_report(report)
+    if report.problems or any(file.problems for file in report.files):
+        raise typer.Exit(2)
+
+
+@app.command()
+def fetch(
+    out: Annotated[Path, typer.Option(help="Folder that gets scone/*.tsv and glove/glove.6B.100d.txt.")],
+) -> None:
+    """Download SCONE and GloVe 6B (860 MB, of which 350 MB are kept), and verify them.
+
+    What is there already is not downloaded again. After a broken download, run the command again.
+    """
+    from vbsix.data.download import fetch
+
+    for path in fetch(out):
+        typer.echo(path)
+    typer.echo(f"SCONE and GloVe are in {out}")
+
+
+@app.command()
+def synth(
+    domain: Annotated[str, typer.Argument(help="alchemy, scene or tangrams.")],
+    out: Annotated[Path, typer.Option(help="Folder that the files are written to.")],
+    rows: Annotated[int, typer.Option(min=1, help="How many rows to make.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
+) -> None:
+    """Write made-up rows in SCONE's form, and the programs that they were made from beside them."""
+    from vbsix.data.synthetic import write_corpus
+
+    for path in write_corpus(domain, rows, seed, out):
+        typer.echo(path)
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What is in a data file; zeros where it has problems. Unknown words are None without a GloVe file."""
+
+    file: str
+    domain: str
+    split: str
+    problems: tuple[str, ...] = ()
+    rows: int = 0
+    examples: int = 0
+    utterances: int = 0
+    words: int = 0
+    longest_utterance: int = 0
+    vocabulary: int = 0
+    unknown_words: int | None = None
+    unknown_vocabulary: int | None = None
+
+
+@dataclass(frozen=True)
+class FolderReport:
+    """What is in a folder of data files, and what was left unchecked there."""
+
+    directory: str
+    glove: str | None
+    files: tuple[FileReport, ...]
+    unchecked: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def inspect_folder(directory: Path) -> FolderReport:
+    """Reads every data file of a folder and of `scone/` and `glove/` in it."""
+    from vbsix.data.download import GLOVE_FILE
+    from vbsix.data.words import load_glove
+    from vbsix.domains.registry import available_domains
+
+    if not directory.is_dir():
+        raise InvalidData([f"{directory}: no such folder"])
+    inside = [directory / "scone", directory / "glove"]
+    paths = [path for folder in [directory, *inside] if folder.is_dir() for path in sorted(folder.iterdir())]
+    data, unchecked, problems = [], [], []
+    glove = words = None
+    for path in paths:
+        domain = next((name for name in available_domains() if path.name.startswith(f"{name}-")), None)
+        if path in inside:
+            continue
+        if path.suffix == ".tsv" and domain:
+            data.append((path, domain, path.stem.removeprefix(f"{domain}-")))
+        elif path.name == GLOVE_FILE:
+            glove = path
+        elif path.suffix == ".tsv":
+            known = ", ".join(available_domains())
+            problems.append(f"{path}: expected a name such as <domain>-train.tsv, with a domain out of {known}")
+        else:
+            unchecked.append(str(path))
+    if glove:
+        try:
+            words = load_glove(glove)
+        except InvalidData as error:
+            problems += error.problems
+    if not data:
+        problems.append(f"{directory}: no data files (<domain>-<split>.tsv); `vbsix data fetch` downloads SCONE")
+    files = tuple(_inspect_file(path, domain, split, words) for path, domain, split in data)
+    return FolderReport(str(directory), glove and str(glove), files, tuple(unchecked), tuple(problems))
+
+
+def _inspect_file(path: Path, domain: str, split: str, words: Words | None) -> FileReport:
+    from vbsix.data.scone import read_rows, to_examples
+    from vbsix.data.words import UNKNOWN
+    from vbsix.domains.registry import get_domain
+
+    try:
+        rows = read_rows(path, get_domain(domain))
+    except InvalidData as error:
+        return FileReport(str(path), domain, split, error.problems)
+    try:
+        examples = to_examples(rows, domain, split)
+    except InvalidData as error:
+        return FileReport(str(path), domain, split, tuple(f"{path}: {problem}" for problem in error.problems))
+    utterances = [utterance.lower().split() for row in rows for utterance in row.utterances]
+    counts = Counter(word for utterance in utterances for word in utterance)
+    unknown = [word for word in counts if words.lookup(word) == UNKNOWN] if words else None
+    return FileReport(
+        file=str(path),
+        domain=domain,
+        split=split,
+        rows=len(rows),
+        examples=len(examples),
+        utterances=len(utterances),
+        words=counts.total(),
+        longest_utterance=max(map(len, utterances)),
+        vocabulary=len(counts),
+        unknown_words=None if unknown is None else sum(counts[word] for word in unknown),
+        unknown_vocabulary=None if unknown is None else len(unknown),
+    )
+
+
+def _print_report(report: FolderReport) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from vbsix.data.words import GLOVE_LIMIT
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("file", no_wrap=True)
+    for heading in ("rows", "examples", "mean", "most", "words", "unknown", "share"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for file in report.files:
+        table.add_row(Path(file.file).name, *_cells(file))
+    notes = ["mean, most: words of an utterance. words: distinct ones."]
+    if report.glove:
+        among = f"the first {GLOVE_LIMIT:,} words of {report.glove}"
+        notes.append(f"unknown, share: those not among {among}, and their share of the text.")
+    else:
+        notes.append("unknown, share: not counted, as there is no GloVe file here.")
+    if report.unchecked:
+        notes.append("Left unchecked, as they are no data files: " + ", ".join(report.unchecked))
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    console.print("\n".join(notes), soft_wrap=True)
+    for problems in [report.problems, *(file.problems for file in report.files)]:
+        for problem in problems[:SHOWN_PROBLEMS]:
+            typer.echo(problem, err=True)
+        if len(problems) > SHOWN_PROBLEMS:
+            typer.echo(f"... and {len(problems) - SHOWN_PROBLEMS} more problems there (--json has them all)", err=True)
+
+
+def _cells(file: FileReport) -> list[str]:
+    if file.problems:
+        return ["invalid"]
+    length = f"{file.words / file.utterances:.1f}"
+    cells = [str(file.rows), str(file.examples), length, str(file.longest_utterance), str(file.vocabulary)]
+    if file.unknown_words is not None:
+        cells += [str(file.unknown_vocabulary), f"{file.unknown_words / file.words:.1%}"]
+    return cells

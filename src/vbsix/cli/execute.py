@@ -1,0 +1,78 @@
+"""`vbsix execute`: run a program by hand and look at what it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vbsix.errors import InvalidProgram, VbsixError
+
+if TYPE_CHECKING:
+    from vbsix.execution import Step
+
+
+def complete_domain() -> list[str]:
+    """Domain names, for the shell's completion."""
+    from vbsix.domains.registry import available_domains
+
+    return list(available_domains())
+
+
+def execute(
+    domain: Annotated[
+        str, typer.Argument(metavar="DOMAIN", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
+    ],
+    program: Annotated[list[str], typer.Argument(metavar="PROGRAM", help="Tokens separated by spaces, quoted or not.")],
+    world: Annotated[str, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the state after every token as JSON.")] = False,
+) -> None:
+    """Run a program and draw the world before and after each of its commands.
+
+    An invalid world or program ends with exit code 2 and a message that names the wrong element or token.
+
+    Example: vbsix execute tangrams --world "1:0 2:3 3:4" "all-objects 1 index ARemove"
+    """
+    tokens = " ".join(program).split()
+    steps = run_program(domain, world, tokens)
+    if as_json:
+        report = {"format": 1, "domain": domain, "world": world, "steps": [step._asdict() for step in steps]}
+        typer.echo(json.dumps(report))
+    else:
+        print_run(domain, world, steps)
+
+
+def run_program(domain: str, world: str, tokens: Sequence[str]) -> list[Step]:
+    """Executes, and shows in the error where in the program an invalid token stands."""
+    from vbsix.execution import execute
+
+    try:
+        return execute(domain, world, tokens)
+    except InvalidProgram as error:
+        before = " ".join(tokens[: error.position])
+        column = len(before) + bool(before)
+        raise VbsixError(f"{error}\n  {' '.join(tokens)}\n  {' ' * column}{'^' * len(error.token)}") from None
+
+
+def print_run(domain: str, world: str, steps: Sequence[Step], captions: Sequence[str] = ()) -> None:
+    """Draws the first world, then the world after each command under the command's caption, if any, and its tokens."""
+    from rich.console import Console
+
+    from vbsix.drawing import draw_world
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(draw_world(domain, world), end="\n\n")
+    tokens, commands = [], 0
+    for step in steps:
+        tokens.append(step.token)
+        if step.commands > commands:
+            if captions:
+                console.print(captions[commands], style="italic")
+            console.print(" ".join(tokens), style="bold")
+            console.print(draw_world(domain, step.world), end="\n\n")
+            tokens, commands = [], step.commands
+    if tokens:
+        console.print(" ".join(tokens), style="bold")
+        console.print(f"  no command yet; on the stack: {' '.join(steps[-1].stack)}")

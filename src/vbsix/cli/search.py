@@ -1,0 +1,162 @@
+"""`vbsix search`: search for programs by hand, and look at what the search does."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from vbsix.cli.execute import complete_domain
+from vbsix.errors import InvalidWorld
+
+if TYPE_CHECKING:
+    from vbsix.domains.base import Domain
+    from vbsix.inspection import Inspection
+    from vbsix.search import SearchConfig
+
+POLICY = "uniform (no checkpoint given)"
+EXTRACTED = 512
+"""Programs extracted. Many prefixes are equally probable under a uniform policy, and a small beam would lose some."""
+SHOWN = 8
+"""How many of them are shown."""
+
+
+class Space(StrEnum):
+    """What the states of a search are."""
+
+    PROGRAM = "program"
+    EXECUTION = "execution"
+
+
+def search(
+    domain: Annotated[
+        str, typer.Argument(metavar="DOMAIN", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
+    ],
+    utterances: Annotated[list[str], typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")],
+    world: Annotated[str, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")],
+    target: Annotated[str, typer.Option(metavar="TEXT", help="The world that the instructions lead to.")],
+    space: Annotated[Space, typer.Option(help="Whether states with the same execution result are merged.")] = (
+        Space.EXECUTION
+    ),
+    beam: Annotated[int, typer.Option(min=1, max=16384, help="How many states each iteration keeps.")] = 4096,
+    epsilon: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability that a place in the beam goes to a random state.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of that randomness.")] = 0,
+    graph: Annotated[
+        Path | None, typer.Option(dir_okay=False, metavar="FILE", help="Draw the states found, as an SVG file.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many states to draw, and to give with --json.")] = 32,
+    as_json: Annotated[bool, typer.Option("--json", help="Print programs, iterations and states as JSON.")] = False,
+) -> None:
+    """Search for programs that lead from a world to a target, and show how the search went.
+
+    The policy is uniform: every token has the same probability, whatever the instructions say; only their number
+    counts. So this finds programs for one or two instructions; more need a policy that has learned to read.
+
+    Example: vbsix search tangrams --world "1:0 2:3 3:4" --target "1:4 2:3 3:0" "swap the first and the last shape"
+    """
+    worlds = _parse(domain, "--world", world), _parse(domain, "--target", target)
+    inspection = run_search(
+        domain, *worlds, len(utterances), space=space.value, beam=beam, epsilon=epsilon, seed=seed, limit=limit
+    )
+    if graph:
+        from vbsix.svg import draw_search
+
+        drawing = draw_search(inspection, target=target, utterances=utterances, policy=POLICY)
+        graph.write_text(drawing, encoding="utf-8")
+    if as_json:
+        asked = {"format": 1, "world": world, "target": target, "utterances": utterances, "policy": "uniform"}
+        typer.echo(json.dumps({**asked, "beam": beam, "epsilon": epsilon, "seed": seed, **asdict(inspection)}))
+    else:
+        print_search(inspection, beam)
+        if graph:
+            drawn = len(inspection.states)
+            typer.echo(f"{drawn} of {drawn + inspection.left_out} states are drawn in {graph}")
+
+
+def run_search(
+    domain: str,
+    world: Any,
+    target: Any,
+    instructions: int,
+    *,
+    space: Literal["program", "execution"],
+    beam: int,
+    epsilon: float,
+    seed: int,
+    limit: int,
+) -> Inspection:
+    """Searches with the uniform policy; `limit` bounds the states of the inspection."""
+    import jax
+
+    from vbsix.domains.registry import get_domain
+    from vbsix.inspection import inspect_search
+    from vbsix.search import SearchConfig
+
+    language = get_domain(domain)
+    extracted = min(EXTRACTED, beam * len(language.tokens))
+    config = SearchConfig(space=space, beam=beam, epsilon=epsilon, program_beam=extracted)
+    programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed))
+    best = jax.tree.map(lambda leaf: leaf[:SHOWN], programs)
+    return inspect_search(language, graph, best, space=space, limit=limit)
+
+
+@functools.cache
+def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
+    import jax
+    import jax.numpy as jnp
+
+    from vbsix.search import Problem, program_search
+
+    def uniform(state: Any) -> Any:
+        return jnp.full(len(domain.tokens), -math.log(len(domain.tokens)))
+
+    def run(world: Any, target: Any, key: Any) -> Any:
+        problem = Problem(world, jnp.int32(instructions), target)
+        return program_search(domain, uniform, None, problem, key, instructions=instructions, config=config)
+
+    return jax.jit(run)
+
+
+def _parse(domain: str, option: str, text: str) -> Any:
+    from vbsix.domains.registry import get_domain
+
+    try:
+        return get_domain(domain).parse_world(text)
+    except InvalidWorld as error:
+        raise InvalidWorld(f"{option}: {error}") from None
+
+
+def print_search(inspection: Inspection, beam: int) -> None:
+    """Prints the most probable programs found and what each iteration did."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(f"policy: {POLICY}")
+    console.print(f"search: {inspection.space} space, beam {beam}\n")
+    if inspection.programs:
+        console.print("probability  program")
+        for program in inspection.programs:
+            console.print(f"{math.exp(program.log_probability):>11.2g}  {' '.join(program.tokens)}")
+    else:
+        console.print("No program found. A larger --beam searches more, --epsilon searches elsewhere.")
+    iterations = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("tokens", "expanded", "successors", "merged", "correct", "incorrect", "kept", "dropped"):
+        iterations.add_column(heading, justify="right", no_wrap=True)
+    for row in inspection.iterations:
+        counts = (row.successors, row.merged, row.correct, row.incorrect, row.kept, row.pruned)
+        iterations.add_row(*map(str, (row.iteration, row.expanded, *counts)))
+    console.print(iterations)
+    console.print(
+        "Each iteration expands the beam before it. Of the successors, those that reach the same state are merged,\n"
+        "terminal states (correct, incorrect) are set apart, and of the rest the beam keeps the most probable."
+    )

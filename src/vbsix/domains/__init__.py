@@ -1,0 +1,1 @@
+"""Worlds, their languages and executors."""

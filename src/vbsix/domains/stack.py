@@ -1,0 +1,404 @@
+"""The stack machine that the three SCONE languages share: elements, history, typed arguments, limits.
+
+A domain on top of it gives a table with one row per token. A row is a function that takes a `Machine`, pops its
+arguments, states what it requires and pushes its result; an action returns the new world and its history entry.
+The same rows run compiled, where requirements become a validity mask, and by hand, where the first one that fails
+explains why a token was rejected.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, Shaped, UInt32
+
+from vbsix.domains.base import Domain, Observation
+
+STACK_LIMIT = 3
+OBJECTS_SEEN = 7
+"""How many objects of a list the networks see."""
+
+# A stack element is kind * FIELD + payload; an empty place is 0. A list of objects is a bit mask of positions.
+FIELD = 1 << 12
+COLOUR, NUMBER, FRACTION, OBJECT, LIST, GONE = range(1, 7)
+LAST = 0
+"""Payload of the number -1."""
+
+Scalar = Int[Any, ""]
+Codes = Int[Any, "*shape"]
+
+
+class StackState(NamedTuple):
+    """A state of the executor; the index of the utterance being parsed is the number of history entries."""
+
+    world: Int[Any, "*batch W"]
+    """One code per position, the domain's own."""
+    stack: Int[Any, "*batch 3"]
+    """Element codes, top first."""
+    history: Int[Any, "*batch M"]
+    """Entry codes of the commands done, in order, then zeros."""
+
+
+class Action(NamedTuple):
+    """A token that changes the world and ends a command."""
+
+    run: Callable[[Machine], tuple[Array, tuple[Any, ...]]]
+    """Pops the arguments, gives the new world and the arguments as the history records them."""
+    arguments: tuple[int, ...]
+    """What the recorded arguments are: NUMBER, or OBJECT for an identity."""
+
+
+Operation = Callable[["Machine"], None]
+
+
+def positions(array: Shaped[Any, " W"]) -> np.ndarray:
+    """1, 2, ... for the places of an array."""
+    return np.arange(1, array.shape[-1] + 1, dtype=np.int32)
+
+
+def at(array: Int[Array, " W"], position: Scalar) -> Scalar:
+    """The entry at a 1-based position, 0 outside. A masked sum: cheaper than a gather at these sizes."""
+    return jnp.sum(jnp.where(positions(array) == position, array, 0))
+
+
+def put(array: Int[Array, " W"], position: Scalar, value: Any) -> Int[Array, " W"]:
+    """The array with the entry at a 1-based position replaced."""
+    return jnp.where(positions(array) == position, value, array)
+
+
+def find(flags: Bool[Array, " W"]) -> Scalar:
+    """The position of the only flag that is up, 0 if none is."""
+    return jnp.sum(jnp.where(flags, positions(flags), 0))
+
+
+def bits(flags: Bool[Array, " W"]) -> Scalar:
+    """The bit mask of the flags; position p is bit p - 1."""
+    return jnp.sum(jnp.where(flags, 1 << (positions(flags) - 1), 0))
+
+
+def ranks(mask: Scalar, width: int) -> Int[Array, " width"]:
+    """For each position in the mask its place in the list (1-based), 0 for those outside."""
+    up = (mask >> np.arange(width, dtype=np.int32)) & 1
+    return jnp.cumsum(up) * up
+
+
+class Machine:
+    """One token being executed on one state: a stack to pop from and push to, and a list of requirements."""
+
+    def __init__(self, domain: StackDomain, world: Array, stack: list[Any], history: Array):
+        self.domain, self.world, self.stack, self.history = domain, world, stack, history
+        self.requirements: list[tuple[Any, Callable[[], str]]] = []
+
+    def require(self, condition: Any, reason: Callable[[], str]) -> None:
+        """The token is invalid unless `condition` holds; `reason` is called on concrete values only."""
+        self.requirements.append((condition, reason))
+
+    @property
+    def valid(self) -> Any:
+        return functools.reduce(jnp.logical_and, [condition for condition, _ in self.requirements], True)
+
+    def push(self, kind: int | Scalar, payload: Any) -> None:
+        if len(self.stack) == STACK_LIMIT:
+            self.require(self.stack.pop() == 0, lambda: f"the stack holds {STACK_LIMIT} elements already")
+        self.stack.insert(0, kind * FIELD + payload)
+
+    def pop(self, wanted: str, *kinds: int) -> tuple[Scalar, Scalar]:
+        """Kind and payload of the top element, which must be of one of the kinds."""
+        element = self.stack.pop(0) if self.stack else jnp.int32(0)
+        kind = element // FIELD
+        self.require(element != 0, lambda: f"needs {wanted}, but the stack is empty")
+        fits = functools.reduce(jnp.logical_or, [kind == k for k in kinds])
+        self.require(fits, lambda: f"needs {wanted}, not {self.domain.format_element(int(element))}")
+        return kind, element % FIELD
+
+    def pop_number(self) -> Scalar:
+        """A number; `LAST` stands for -1."""
+        return self.pop("a number", NUMBER)[1]
+
+    def pop_colour(self) -> Scalar:
+        return self.pop("a colour", COLOUR)[1]
+
+    def pop_list(self) -> Scalar:
+        """A list as a bit mask."""
+        return self.pop("a list", LIST)[1]
+
+    def pop_object(self) -> Scalar:
+        """The position of an object that is in the world; a list of exactly one will do."""
+        kind, payload = self.pop(f"a {self.domain.noun}", OBJECT, LIST)
+        mask = jnp.where(kind == LIST, payload, 1 << (payload - 1))
+        only = jax.lax.population_count(mask) == 1
+        self.require(only, lambda: f"needs one {self.domain.noun}, but the list has {int(mask).bit_count()}")
+        return jax.lax.population_count(mask - 1) + 1
+
+    def pop_entry(self) -> Scalar:
+        """The history entry whose number is on the stack."""
+        number = self.pop_number()
+        done = jnp.sum(self.history != 0)
+        position = jnp.where(number == LAST, done, number)
+        self.require(
+            (position >= 1) & (position <= done),
+            lambda: f"there is no command {int(number) or -1}: {int(done)} done so far",
+        )
+        return at(self.history, position)
+
+    def push_list(self, flags: Bool[Array, " W"], what: Callable[[], str]) -> None:
+        """Pushes the list of the objects flagged, of which there must be one."""
+        self.require(jnp.any(flags), what)
+        self.push(LIST, bits(flags))
+
+    def require_empty(self) -> None:
+        """An action must use up the stack."""
+        rest = functools.reduce(jnp.logical_or, [element != 0 for element in self.stack], False)
+        self.require(~jnp.asarray(rest), lambda: "it does not use up what is on the stack")
+
+    def end_command(self, world: Array, entry: Scalar) -> None:
+        """Takes over an action's new world and records it; the stack is empty then."""
+        done = jnp.sum(self.history != 0)
+        self.world, self.history, self.stack = world, put(self.history, done + 1, entry), []
+
+    def fork(self) -> Machine:
+        """The same situation with no requirements yet."""
+        return Machine(self.domain, self.world, list(self.stack), self.history)
+
+    def successor(self) -> StackState:
+        stack = [*self.stack, *[jnp.int32(0)] * (STACK_LIMIT - len(self.stack))]
+        return StackState(self.world, jnp.stack(stack), self.history)
+
+
+# A history entry is action * FIELD**2 + first argument * FIELD + second argument, and never 0: actions count from 1.
+
+
+def encode_entry(action: int, arguments: tuple[Any, ...]) -> Scalar:
+    first, second = (*arguments, 0, 0)[:2]
+    return (action * FIELD + first) * FIELD + second
+
+
+def entry_action(entry: Codes) -> Codes:
+    return entry // FIELD**2
+
+
+def entry_argument(entry: Codes, place: int) -> Codes:
+    return entry // FIELD % FIELD if place == 1 else entry % FIELD
+
+
+# Rows of the table that all domains share.
+
+
+def constant(kind: int, payload: int) -> Operation:
+    """Pushes a constant."""
+    return lambda machine: machine.push(kind, payload)
+
+
+def all_objects(machine: Machine) -> None:
+    """Pushes the list of all objects of the world."""
+    machine.push_list(machine.domain.present(machine.world), lambda: f"there is no {machine.domain.noun}")
+
+
+def index(machine: Machine) -> None:
+    """Replaces a list and a number by the object at that place of the list."""
+    number = machine.pop_number()
+    mask = machine.pop_list()
+    size = jax.lax.population_count(mask)
+    place = jnp.where(number == LAST, size, number)
+    machine.require(place <= size, lambda: f"there is no place {int(place)} in a list of {int(size)}")
+    machine.push(OBJECT, find(ranks(mask, machine.world.shape[-1]) == place))
+
+
+def perform(code: int, action: Action) -> Operation:
+    """Runs an action."""
+
+    def operation(machine: Machine) -> None:
+        world, arguments = action.run(machine)
+        machine.require_empty()
+        machine.end_command(world, encode_entry(code, arguments))
+
+    return operation
+
+
+def repeat(machine: Machine) -> None:
+    """H0: runs the action of an earlier command on the arguments now on the stack."""
+    past = entry_action(machine.pop_entry())
+    new_world, new_entry = jnp.zeros_like(machine.world), jnp.int32(0)
+    for code, action in enumerate(machine.domain.actions.values(), start=1):
+        chosen, attempt = past == code, machine.fork()
+        world, arguments = action.run(attempt)
+        attempt.require_empty()
+        for condition, reason in attempt.requirements:
+            machine.require(~chosen | condition, reason)
+        new_world += jnp.where(chosen, world, 0)
+        new_entry += jnp.where(chosen, encode_entry(code, arguments), 0)
+    machine.end_command(new_world, new_entry)
+
+
+def recall(place: int) -> Operation:
+    """H1 and on: pushes an argument of an earlier command, an object as it is now."""
+
+    def operation(machine: Machine) -> None:
+        entry = machine.pop_entry()
+        kind = jnp.int32(0)
+        for code, action in enumerate(machine.domain.actions.values(), start=1):
+            if len(action.arguments) >= place:
+                kind += jnp.where(entry_action(entry) == code, action.arguments[place - 1], 0)
+        machine.require(kind != 0, lambda: f"that command has no argument {place}")
+        argument = entry_argument(entry, place)
+        position = machine.domain.locate(machine.world, argument)
+        here = position != 0
+        kind = jnp.where((kind == OBJECT) & ~here, GONE, kind)
+        machine.push(kind, jnp.where(kind == OBJECT, position, argument))
+
+    return operation
+
+
+class StackDomain(Domain):
+    """A SCONE domain: constants, properties and actions over a world with one code per position."""
+
+    max_tokens_per_instruction = 7
+
+    noun: ClassVar[str]
+    """What an object is called in messages."""
+    colours: ClassVar[str] = ""
+    """Letters of the colours; the payload of a colour is its place, from 1."""
+    largest_number: ClassVar[int]
+    fractions: ClassVar[tuple[str, ...]] = ()
+    properties: ClassVar[Mapping[str, Operation]] = {}
+    actions: ClassVar[Mapping[str, Action]]
+    history_tokens: ClassVar[int]
+    """How many of H0, H1, ... there are."""
+
+    def __init_subclass__(cls):
+        numbers = {str(n): constant(NUMBER, n) for n in range(1, cls.largest_number + 1)}
+        cls.operations: Mapping[str, Operation] = {
+            **{letter: constant(COLOUR, n) for n, letter in enumerate(cls.colours, start=1)},
+            **numbers,
+            "-1": constant(NUMBER, LAST),
+            **{fraction: constant(FRACTION, n) for n, fraction in enumerate(cls.fractions)},
+            "all-objects": all_objects,
+            "index": index,
+            **cls.properties,
+            **{token: perform(code, action) for code, (token, action) in enumerate(cls.actions.items(), start=1)},
+            "H0": repeat,
+            **{f"H{place}": recall(place) for place in range(1, cls.history_tokens)},
+        }
+        cls.tokens = tuple(cls.operations)
+        cls.values = len(cls.colours) + (cls.largest_number + 1) + len(cls.fractions)
+
+    # What a domain says of its own world.
+
+    @abc.abstractmethod
+    def present(self, world: Int[Any, " W"]) -> Bool[Array, " W"]:
+        """Which positions hold an object."""
+
+    @abc.abstractmethod
+    def locate(self, world: Int[Any, " W"], identity: Scalar) -> Scalar:
+        """The position of an object now, 0 if it has left the world."""
+
+    @abc.abstractmethod
+    def appearance(self, world: Int[Any, " W"]) -> Int[Any, " W"]:
+        """What counts for the equality of worlds."""
+
+    @abc.abstractmethod
+    def describe(self, world: Int[Any, " W"]) -> Int[Array, "W attributes"]:
+        """Attribute ids of what is at each position."""
+
+    @abc.abstractmethod
+    def describe_gone(self, identity: Scalar) -> Int[Array, " attributes"]:
+        """Attribute ids of an object that has left the world."""
+
+    # The domain interface.
+
+    def start(self, world: Int[Any, " W"], instructions: int) -> StackState:
+        zeros = functools.partial(jnp.zeros, dtype=jnp.int32)
+        return StackState(jnp.asarray(world, jnp.int32), zeros(STACK_LIMIT), zeros(instructions))
+
+    def expand(self, state: StackState) -> tuple[StackState, Bool[Array, " A"]]:
+        machines = [self._execute(state, token) for token in self.tokens]
+        successors = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[machine.successor() for machine in machines])
+        return successors, jnp.stack([machine.valid for machine in machines])
+
+    def explain(self, state: StackState, token: str) -> str | None:
+        state = jax.tree.map(jnp.asarray, state)
+        for condition, reason in self._execute(state, token).requirements:
+            if not condition:
+                return f"{token}: {reason()}"
+        return None
+
+    def _execute(self, state: StackState, token: str) -> Machine:
+        machine = Machine(self, state.world, [state.stack[place] for place in range(STACK_LIMIT)], state.history)
+        commands = state.history.shape[-1]
+        machine.require(state.history[-1] == 0, lambda: f"all {commands} instructions have their command")
+        self.operations[token](machine)
+        return machine
+
+    def instructions_done(self, state: StackState) -> Scalar:
+        return jnp.sum(state.history != 0)
+
+    def world(self, state: StackState) -> Int[Any, " W"]:
+        return state.world
+
+    def matches(self, state: StackState, target: Int[Any, " W"]) -> Bool[Array, ""]:
+        return jnp.all(self.appearance(state.world) == self.appearance(target))
+
+    def key(self, state: StackState) -> UInt32[Array, "2"]:
+        return hash_words(jnp.concatenate([state.world, state.stack, state.history]))
+
+    def observe(self, state: StackState) -> Observation:
+        slots = [self._observe_element(state.world, state.stack[place]) for place in range(STACK_LIMIT)]
+        return Observation(*[jnp.stack(parts) for parts in zip(*slots, strict=True)])
+
+    def _observe_element(self, world: Int[Any, " W"], element: Scalar) -> tuple[Any, Int[Array, "objects attributes"]]:
+        kind, payload = element // FIELD, element % FIELD
+        first_of = {COLOUR: 0, NUMBER: len(self.colours) + 1, FRACTION: len(self.colours) + self.largest_number + 2}
+        value = sum(jnp.where(kind == k, payload + first, 0) for k, first in first_of.items())
+        mask = jnp.where(kind == LIST, payload, jnp.where(kind == OBJECT, 1 << (payload - 1), 0))
+        places = np.arange(1, OBJECTS_SEEN + 1, dtype=np.int32)
+        chosen = ranks(mask, world.shape[-1])[None, :] == places[:, None]
+        objects = jnp.sum(jnp.where(chosen[:, :, None], self.describe(world)[None], 0), axis=1)
+        gone = jnp.where((kind == GONE) & (places == 1)[:, None], self.describe_gone(payload)[None, :], 0)
+        return value, objects + gone
+
+    def observe_world(self, state: StackState) -> Int[Array, "elements attributes"]:
+        return self.describe(state.world)
+
+    def observe_target(self, target: Int[Any, " W"]) -> Int[Array, "elements attributes"]:
+        return self.describe(target)
+
+    def format_element(self, element: int | Scalar) -> str:
+        """A stack element as text: `number:-1`, `list:[1,4,7]`, ..."""
+        kind, payload = divmod(int(element), FIELD)
+        match kind:
+            case _ if kind == COLOUR:
+                return f"color:{self.colours[payload - 1]}"
+            case _ if kind == NUMBER:
+                return f"number:{-1 if payload == LAST else payload}"
+            case _ if kind == FRACTION:
+                return f"fraction:{self.fractions[payload]}"
+            case _ if kind == OBJECT:
+                return f"object:{payload}"
+            case _ if kind == LIST:
+                return f"list:[{','.join(str(n + 1) for n in range(payload.bit_length()) if payload >> n & 1)}]"
+            case _:
+                return f"gone:{payload}"
+
+    def format_state(self, state: StackState) -> list[str]:
+        return [self.format_element(element) for element in np.asarray(state.stack)[::-1] if element]
+
+
+def hash_words(words: Int[Array, " n"]) -> UInt32[Array, "2"]:
+    """Two 32-bit lanes: each word is mixed by itself, then a random odd combination is mixed again."""
+    random = np.random.default_rng(2019)
+    offsets = random.integers(0, 2**32, words.shape[0], dtype=np.uint32)
+    weights = random.integers(0, 2**32, (2, words.shape[0]), dtype=np.uint32) | np.uint32(1)
+    mixed = mix(words.astype(jnp.uint32) + offsets)
+    return mix(jnp.sum(mixed[None, :] * weights, axis=1, dtype=jnp.uint32))
+
+
+def mix(x: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
+    """A bijection of 32-bit words in which every bit of the input reaches most bits of the output."""
+    x = (x ^ (x >> 16)) * np.uint32(0x7FEB352D)
+    return x ^ (x >> 15)

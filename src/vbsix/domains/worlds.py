@@ -1,0 +1,30 @@
+"""Reading SCONE's text form of worlds: `1:... 2:...`, positions in order."""
+
+from __future__ import annotations
+
+from vbsix.errors import InvalidWorld
+
+
+def split_positions(text: str, *, fewest: int, most: int) -> list[str]:
+    """What stands at each position. Raises `InvalidWorld` naming the element that is wrong."""
+    if not isinstance(text, str):
+        raise InvalidWorld(f"a world is a text such as '1:... 2:...', not {text!r}")
+    elements = text.split(" ") if text else []
+    contents = []
+    for number, element in enumerate(elements, start=1):
+        position, colon, content = element.partition(":")
+        if not colon:
+            raise InvalidWorld(f"element {number} ({shorten(element)}): expected '{number}:...'")
+        if position != str(number):
+            raise InvalidWorld(f"element {number} ({shorten(element)}): expected position {number}, in order")
+        if number > most:
+            raise InvalidWorld(f"element {number} ({shorten(element)}): a world has at most {most} positions")
+        contents.append(content)
+    if len(contents) < fewest:
+        raise InvalidWorld(f"the world has {len(contents)} positions, expected {fewest}")
+    return contents
+
+
+def shorten(text: str, limit: int = 40) -> str:
+    """A piece of user input, quoted, cut to a readable length."""
+    return repr(text if len(text) <= limit else text[:limit] + "...")

@@ -1,0 +1,97 @@
+"""Running programs by hand, through the same compiled `expand` that search uses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from vbsix.domains.base import Domain, State
+from vbsix.domains.registry import get_domain
+from vbsix.errors import InvalidProgram, UnknownName
+
+MOST_TOKENS = 1000
+"""Longest program that `execute` takes."""
+
+
+class Step(NamedTuple):
+    """What a token of a program led to."""
+
+    token: str
+    world: str
+    stack: list[str]
+    """Elements as text, bottom first."""
+    commands: int
+    """Commands done so far."""
+
+
+def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> list[Step]:
+    """Runs a program on a world, token by token.
+
+    Args:
+        domain: a domain or its name.
+        world: the world's text form.
+        program: tokens separated by white space, or a sequence of tokens.
+
+    Raises:
+        InvalidWorld: the world does not parse.
+        InvalidProgram: a token is unknown or cannot be executed where it stands.
+    """
+    domain = get_domain(domain) if isinstance(domain, str) else domain
+    tokens = tuple(program.split() if isinstance(program, str) else program)
+    if len(tokens) > MOST_TOKENS:
+        raise InvalidProgram(MOST_TOKENS, tokens[MOST_TOKENS], f"a program has at most {MOST_TOKENS} tokens")
+    # A power of two, so that few sizes are compiled; each command has at least one token.
+    capacity = max(8, 1 << len(tokens).bit_length())
+    state = domain.start(domain.parse_world(world), capacity)
+    steps = []
+    for position, token in enumerate(tokens):
+        if token not in domain.tokens:
+            raise InvalidProgram(position, token, str(UnknownName("token", str(token), domain.tokens)))
+        successor, valid, done = _advance(domain, state, domain.tokens.index(token))
+        if not valid:
+            raise InvalidProgram(position, token, domain.explain(state, token) or "not valid here")
+        state = jax.tree.map(np.asarray, successor)
+        text = domain.format_world(domain.world(state))
+        steps.append(Step(token, text, domain.format_state(state), int(done)))
+    return steps
+
+
+@functools.cache
+def compiled_expand(domain: Domain):
+    """`domain.expand`, compiled once for each number of instructions."""
+    return jax.jit(domain.expand)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _advance(domain: Domain, state: State, token: Int[Array, ""]) -> tuple[State, Bool[Array, ""], Int[Array, ""]]:
+    """The successor by one token, whether it is valid, and how many instructions are done in it."""
+    successors, valid = domain.expand(state)
+    successor = jax.tree.map(lambda leaf: leaf[token], successors)
+    return successor, valid[token], domain.instructions_done(successor)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def run_batch(domain: Domain, states: State, programs: Int[Array, "N T"]) -> tuple[State, Bool[Array, " N"]]:
+    """Runs a program on each state of a batch; a program is token ids padded with -1.
+
+    Returns:
+        The states reached, and whether each program was valid; a state stays where its program became invalid.
+    """
+
+    def step(carry, token):
+        state, ok = carry
+        successors, valid = domain.expand(state)
+        ok &= (token < 0) | valid[token]
+        moved = ok & (token >= 0)
+        return (jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state), ok), None
+
+    def run(state, program):
+        return jax.lax.scan(step, (state, jnp.bool_(True)), program)[0]
+
+    return jax.vmap(run)(states, programs)
