@@ -1,0 +1,142 @@
+"""From the rows of a data file to what a learner sees: examples, then padded arrays.
+
+A row has the world after every utterance; an example has only the first world and the last. Learners are given
+examples, so the worlds in between cannot reach them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from vbsix.data.words import Words
+from vbsix.domains.base import Domain
+from vbsix.errors import InvalidData, InvalidWorld
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a data file: the first world, then utterances with the world after each; None where it is unknown."""
+
+    id: str
+    worlds: tuple[str | None, ...]
+    utterances: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a learner is given: the world at the start, the instructions, and the world after the last of them."""
+
+    id: str
+    context: str
+    instructions: tuple[str, ...]
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Which prefixes of a five-utterance row are examples, and how many words of an utterance are read."""
+
+    training: tuple[int, ...]
+    evaluation: tuple[int, ...]
+    max_words: int
+
+
+PAPER_SETTINGS = {
+    "alchemy": Setting(training=(1, 5), evaluation=(3, 5), max_words=18),
+    "scene": Setting(training=(4, 5), evaluation=(3, 5), max_words=25),
+    "tangrams": Setting(training=(4, 5), evaluation=(3, 5), max_words=15),
+}
+"""The paper's setting of each domain."""
+
+
+class Arrays(NamedTuple):
+    """Examples as padded arrays, N of them, with M instructions of T words at most."""
+
+    world: Any
+    """The first worlds: what the domain's `parse_world` gives, stacked along a new first axis."""
+    target: Any
+    """The last worlds, likewise."""
+    words: Int[Any, "*N M T"]
+    """Word ids, 0 behind the last word of an instruction and in instructions that an example does not have."""
+    instructions: Int[Any, "*N"]
+    """How many instructions each example has."""
+
+
+def prefixes(rows: Iterable[Row], lengths: Sequence[int]) -> list[Example]:
+    """An example for each length of each row: the row's first utterances. Raises `InvalidData` for rows too short."""
+    return _examples((row, length) for row in rows for length in lengths)
+
+
+def whole_rows(rows: Iterable[Row]) -> list[Example]:
+    """An example for each row, with all its utterances."""
+    return _examples((row, len(row.utterances)) for row in rows)
+
+
+def to_arrays(
+    domain: Domain, examples: Sequence[Example], words: Words, max_instructions: int, max_words: int
+) -> Arrays:
+    """Examples as arrays for the device. Instructions are cut at `max_words` words, which the paper does too.
+
+    Raises `InvalidData` for examples with more than `max_instructions` instructions or with a world that does not
+    parse, and if there are no examples.
+    """
+    problems = [] if examples else ["no examples"]
+    ids = np.zeros((len(examples), max_instructions, max_words), np.int32)
+    worlds, targets = [], []
+    encode, parse_world = cache(words.encode), cache(domain.parse_world)
+    for example, rows in zip(examples, ids, strict=True):
+        if len(example.instructions) > max_instructions:
+            problems.append(
+                f"example {example.id}: {len(example.instructions)} instructions, more than {max_instructions}"
+            )
+        for row, instruction in zip(rows, example.instructions, strict=False):
+            known = encode(instruction)[:max_words]
+            row[: len(known)] = known
+        try:
+            worlds.append(parse_world(example.context))
+            targets.append(parse_world(example.target))
+        except InvalidWorld as error:
+            problems.append(f"example {example.id}: {error}")
+    if problems:
+        raise InvalidData(problems)
+    instructions = np.array([len(example.instructions) for example in examples], np.int32)
+    return Arrays(_stack(worlds), _stack(targets), ids, instructions)
+
+
+def _examples(choices: Iterable[tuple[Row, int]]) -> list[Example]:
+    examples, problems = [], []
+    taken: Counter[str] = Counter()
+    for row, length in choices:
+        context, target = row.worlds[0], row.worlds[length] if 0 < length < len(row.worlds) else None
+        if not 0 < length <= len(row.utterances):
+            problems.append(f"row {row.id}: an example of {length} utterances cannot be made of {len(row.utterances)}")
+        elif context is None or target is None:
+            problems.append(f"row {row.id}: no world after utterance {length}, so no example can end there")
+        else:
+            examples.append(Example(_unique(f"{row.id}/{length}", taken), context, row.utterances[:length], target))
+    if problems:
+        raise InvalidData(problems)
+    return examples
+
+
+def _unique(name: str, taken: Counter[str]) -> str:
+    """The name, numbered where it was taken before: rows may share their id."""
+    unique = name
+    while unique in taken:
+        taken[name] += 1
+        unique = f"{name}#{taken[name]}"
+    taken[unique] = 1
+    return unique
+
+
+def _stack(worlds: list[Any]) -> Any:
+    import jax
+
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *worlds)

@@ -1,0 +1,154 @@
+"""Words and their fixed vectors: GloVe where there is a file of it, random vectors where there is none."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from vbsix.errors import InvalidData
+
+PADDING, UNKNOWN = 0, 1
+"""The ids that are no word's."""
+
+GLOVE_LIMIT = 20_000
+"""How many words of GloVe the paper uses: the most frequent ones."""
+
+RANDOM_SPREAD = 0.5
+"""Standard deviation of random vectors, about that of GloVe's."""
+
+_ORDINAL_WORDS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+    "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+_ORDINALS = {f"{n}{_ENDINGS.get(n, 'th')}": word for n, word in enumerate(_ORDINAL_WORDS.split(), start=1)}
+_WITHOUT_PUNCTUATION = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
+_logger = logging.getLogger("vbsix")
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A vocabulary with a vector for every word.
+
+    Attributes:
+        words: the word of every id; the names at ids 0 (padding) and 1 (unknown) are for show, no text reaches them.
+        vectors: the vector of every id.
+        normalise: whether a word that is not in the vocabulary is tried in the plainer forms that `spellings` gives.
+    """
+
+    words: tuple[str, ...]
+    vectors: Float32[np.ndarray, "V D"]
+    normalise: bool = True
+
+    def lookup(self, token: str) -> int:
+        """The id of the first form of the token that the vocabulary has, else 1."""
+        forms = spellings(token) if self.normalise else (token.lower(),)
+        return next((self._ids[form] for form in forms if form in self._ids), UNKNOWN)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text's words, which white space separates."""
+        return [self.lookup(token) for token in text.split()]
+
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """The words of a text that the vocabulary does not know, lower-cased, in order, each as often as it occurs."""
+        return tuple(token.lower() for token in text.split() if self.lookup(token) == UNKNOWN)
+
+    def restrict(self, texts: Iterable[str]) -> Words:
+        """The part of the vocabulary that these texts use; it encodes them into the same words and vectors."""
+        kept = sorted({PADDING, UNKNOWN}.union(*(self.encode(text) for text in texts)))
+        return Words(tuple(self.words[id_] for id_ in kept), self.vectors[kept], self.normalise)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        named = list(enumerate(self.words))[UNKNOWN + 1 :]
+        return {word: id_ for id_, word in reversed(named)}  # the first of equal words counts
+
+
+def spellings(token: str) -> Iterator[str]:
+    """The forms under which a word is looked up, ever plainer.
+
+    It is lower-cased, then loses the punctuation around it (`Then,`), then a possessive 's (`man's`); an ordinal in
+    digits (`2nd`) is spelt out.
+    """
+    lower = token.lower()
+    yield lower
+    if core := _WITHOUT_PUNCTUATION.search(lower):
+        yield core[0]
+        plain = core[0].removesuffix("'s").removesuffix("\u2019s")
+        yield _ORDINALS.get(plain, plain)
+
+
+def load_words(
+    path: Path | None, texts: Iterable[str], limit: int | None = GLOVE_LIMIT, normalise: bool = True
+) -> Words:
+    """GloVe's words from `path`; where that file is missing, the words of the texts with random vectors."""
+    if path is not None and path.exists():
+        return load_glove(path, limit, normalise)
+    _logger.warning("%s: word vectors are random, the same ones every time", f"no {path}" if path else "no GloVe file")
+    return random_words(texts, normalise=normalise)
+
+
+def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = True) -> Words:
+    """The first `limit` words (None: all) of a file in GloVe's text form: a line is a word and its numbers.
+
+    Padding and unknown words get vectors drawn with the mean and spread of those read, the same ones every time.
+    Raises `InvalidData` with every malformed line.
+    """
+    words: list[str] = []
+    rows: list[np.ndarray] = []
+    problems: list[str] = []
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(islice(lines, limit), start=1):
+                try:
+                    word, vector = _parse_line(line, len(rows[0]) if rows else None)
+                    words.append(word)
+                    rows.append(vector)
+                except ValueError as error:
+                    problems.append(f"{path}:{number}: {error}")
+    except OSError as error:
+        raise InvalidData([f"{path}: cannot be read: {error.strerror}"]) from error
+    if not words and not problems:
+        problems.append(f"{path}: no words in the file")
+    if problems:
+        raise InvalidData(problems)
+    vectors = np.stack(rows)
+    return _with_special(words, vectors, float(vectors.mean()), float(vectors.std()), normalise)
+
+
+def random_words(texts: Iterable[str], dimensions: int = 100, seed: int = 0, normalise: bool = True) -> Words:
+    """The words of the texts, in their plainest form, with random vectors that depend on words and seed alone."""
+    tokens = {token for text in texts for token in text.split()}
+    words = sorted({list(spellings(token))[-1] if normalise else token.lower() for token in tokens})
+    vectors = np.random.default_rng(seed).normal(0.0, RANDOM_SPREAD, (len(words), dimensions)).astype(np.float32)
+    return _with_special(words, vectors, 0.0, RANDOM_SPREAD, normalise)
+
+
+def _parse_line(line: bytes, dimensions: int | None) -> tuple[str, np.ndarray]:
+    try:
+        word, *numbers = line.decode().rstrip("\r\n").rstrip(" ").split(" ")
+        vector = np.array(list(map(float, numbers)))
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+    except ValueError as error:
+        raise ValueError(f"expected a word and its numbers, but {error}") from None
+    if not word or not numbers:
+        raise ValueError("expected a word and its numbers, separated by single spaces")
+    if dimensions not in (None, len(vector)):
+        raise ValueError(f"{len(vector)} numbers, the first word has {dimensions}")
+    if not (np.abs(vector) < np.finfo(np.float32).max).all():
+        raise ValueError("a number is not finite")
+    return word, vector.astype(np.float32)
+
+
+def _with_special(words: list[str], vectors: np.ndarray, mean: float, spread: float, normalise: bool) -> Words:
+    special = np.random.default_rng(0).normal(mean, spread, (2, vectors.shape[1])).astype(np.float32)
+    return Words(("<padding>", "<unknown>", *words), np.concatenate([special, vectors]), normalise)
