@@ -1,0 +1,126 @@
+"""What policy and critic read: utterances, by an LSTM in both directions, and the program stack."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from vbsix.domains.base import Domain, Observation
+from vbsix.models.config import NetworkConfig
+from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense, apply_padded
+
+
+class Utterances(NamedTuple):
+    """The encoded utterances of one example."""
+
+    summary: Float[Array, "M units"]
+    """The last state of either direction; zeros for an utterance without words."""
+    memory: Float[Array, "M T units"]
+    """The states at each word, zeros at padding."""
+    mask: Bool[Array, "M T"]
+    """Where there is a word."""
+
+
+class UtteranceEncoder(eqx.Module):
+    """A bidirectional LSTM; the gates are input, forget, cell and output, the directions forward and backward."""
+
+    input: Float[Array, "2 word gates"]
+    recurrent: Float[Array, "2 lstm gates"]
+    bias: Float[Array, "2 gates"]
+
+    def __init__(self, config: NetworkConfig, *, key: PRNGKeyArray):
+        size = config.lstm
+        input_key, recurrent_key = jax.random.split(key)
+        draw_each = jax.nn.initializers.glorot_uniform(in_axis=1, out_axis=2, batch_axis=0)
+        self.input = draw_each(input_key, (2, config.word, 4 * size))
+        draw = jax.nn.initializers.orthogonal()
+        by_gate = jax.vmap(lambda gate_key: draw(gate_key, (size, size)))(jax.random.split(recurrent_key, 8))
+        self.recurrent = by_gate.reshape(2, 4, size, size).transpose(0, 2, 1, 3).reshape(2, size, 4 * size)
+        # A forget gate that begins open lets the first words of an utterance reach its summary, and be learnt from.
+        self.bias = jnp.zeros((2, 4, size)).at[:, 1].set(1.0).reshape(2, 4 * size)
+
+    def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> Utterances:
+        """Reads utterances given as word vectors."""
+        return self.encode_projected(self.project(words), mask)
+
+    def project(self, words: Float[Array, "*batch word"]) -> Float[Array, "*batch projected"]:
+        """What words bring to the gates of both directions. It replaces the vectors where they are fixed for good."""
+        weight = self.input.transpose(1, 0, 2).reshape(self.input.shape[1], -1)
+        products = words @ weight
+        return products + jnp.broadcast_to(self.bias.reshape(-1), products.shape)
+
+    def encode_projected(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> Utterances:
+        """Reads utterances given as projected words."""
+        summary, memory = jax.vmap(self._read)(projected, mask)
+        return Utterances(summary, memory, mask)
+
+    def _read(
+        self, projected: Float[Array, "T projected"], mask: Bool[Array, " T"]
+    ) -> tuple[Float[Array, " units"], Float[Array, "T units"]]:
+        """The last states and all states of one utterance."""
+
+        def read_word(states, word):
+            state, cell = states
+            gates, is_word = word
+            gates += jnp.einsum("dl,dlg->dg", state, self.recurrent)
+            enter, keep, new, leave = jnp.split(gates, 4, axis=1)
+            new_cell = jax.nn.sigmoid(keep) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
+            new_state = jax.nn.sigmoid(leave) * jnp.tanh(new_cell)
+            # Padding, behind the last word or before the first one read backward, leaves the states as they are.
+            state, cell = jax.tree.map(
+                lambda after, before: jnp.where(is_word[:, None], after, before), (new_state, new_cell), (state, cell)
+            )
+            return (state, cell), state
+
+        gates = projected.reshape(mask.shape[0], 2, -1)
+        start = jnp.zeros(self.recurrent.shape[:2], projected.dtype)
+        (last, _), states = jax.lax.scan(read_word, (start, start), (_turn(gates), _turn(jnp.stack([mask, mask], 1))))
+        memory = _turn(states).reshape(mask.shape[0], -1)
+        return last.reshape(-1), jnp.where(mask[:, None], memory, 0.0)
+
+
+def _turn(both: Array) -> Array:
+    """Turns the backward direction, the second of axis 1, round in time."""
+    return jnp.stack([both[:, 0], both[::-1, 1]], axis=1)
+
+
+class StackTable(eqx.Module):
+    """A linear map of the embedded stack, ready to be applied to many states."""
+
+    constants: Float[Array, "values slot"]
+    objects: AttributeTable
+    bias: Float[Array, " slot"]
+    weight: Float[Array, "stack outputs"]
+
+    def __call__(self, observation: Observation) -> Float[Array, " outputs"]:
+        return apply_padded(self.slots(observation).reshape(-1), self.weight)
+
+    def slots(self, observation: Observation) -> Float[Array, "slots slot"]:
+        """The embedding of each slot; an empty one is zero."""
+        ids = observation.objects
+        constants = jax.nn.one_hot(observation.values - 1, len(self.constants), dtype=self.bias.dtype) @ self.constants
+        occupied = jnp.any(ids > 0, axis=(1, 2))
+        return constants + jax.vmap(self.objects)(ids) + occupied[:, None] * self.bias[None, :]
+
+
+class StackEncoder(eqx.Module):
+    """Embeds each slot: a constant by a vector, objects by a linear layer over their attribute embeddings."""
+
+    constants: Float[Array, "values slot"]
+    attributes: AttributeEmbedding
+    objects: Dense
+
+    def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray):
+        constants_key, attributes_key, objects_key = jax.random.split(key, 3)
+        self.constants = jax.random.normal(constants_key, (domain.values, config.slot))
+        self.attributes = AttributeEmbedding(domain.attributes, config.attribute, key=attributes_key)
+        self.objects = Dense(self.attributes.width(config.objects), config.slot, key=objects_key)
+
+    def table(self, weight: Float[Array, "stack outputs"]) -> StackTable:
+        """The linear map `weight` of the concatenated slots."""
+        objects = self.attributes.table(self.objects.weight)
+        return StackTable(self.constants, objects, self.objects.bias, weight)

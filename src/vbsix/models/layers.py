@@ -1,0 +1,73 @@
+"""Linear layers, and linear layers over embedded ids, which are tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from vbsix.errors import VbsixError
+
+glorot = jax.nn.initializers.glorot_uniform()
+
+
+class Dense(eqx.Module):
+    """A linear layer with a bias."""
+
+    weight: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
+        self.weight = glorot(key, (inputs, outputs))
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return x @ self.weight + self.bias
+
+
+def apply_padded(x: Float[Array, " seen"], weight: Float[Array, "inputs outputs"]) -> Float[Array, " outputs"]:
+    """The linear map of an observation as if zeros followed it up to the size the network was built for."""
+    if x.size > weight.shape[0]:
+        raise VbsixError(
+            f"an observation of the domain takes {x.size} inputs, but the network has {weight.shape[0]} for it: "
+            "raise `slots`, `objects` or `elements` in its NetworkConfig."
+        )
+    return x @ weight[: x.size]
+
+
+class AttributeTable(eqx.Module):
+    """A linear map of concatenated attribute embeddings, as a sum of one row for each (place, attribute, id)."""
+
+    rows: Float[Array, "rows outputs"]
+    counts: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, ids: Int[Array, "places attributes"]) -> Float[Array, " outputs"]:
+        # A product with a multi-hot vector: for tables this small faster than gathering rows, and so is its gradient.
+        hot = [jax.nn.one_hot(ids[:, k] - 1, count, dtype=self.rows.dtype) for k, count in enumerate(self.counts)]
+        return apply_padded(jnp.concatenate(hot, axis=1).reshape(-1), self.rows)
+
+
+class AttributeEmbedding(eqx.Module):
+    """Embeddings of the ids of all attributes, one attribute behind the other; id 0 (none) embeds to zero."""
+
+    vectors: Float[Array, "ids attribute"]
+    counts: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, attributes: Mapping[str, int], size: int, *, key: PRNGKeyArray):
+        self.counts = tuple(attributes.values())
+        self.vectors = jax.random.normal(key, (sum(self.counts), size))
+
+    def width(self, places: int) -> int:
+        """Length of the concatenated embeddings of things at that many places."""
+        return places * len(self.counts) * self.vectors.shape[1]
+
+    def table(self, weight: Float[Array, "inputs outputs"]) -> AttributeTable:
+        """The linear map `weight` of concatenated embeddings."""
+        by_attribute = weight.reshape(-1, len(self.counts), self.vectors.shape[1], weight.shape[1])
+        vectors = jnp.split(self.vectors, list(accumulate(self.counts))[:-1])
+        rows = [jnp.einsum("ia,pao->pio", of_one, by_attribute[:, k]) for k, of_one in enumerate(vectors)]
+        return AttributeTable(jnp.concatenate(rows, axis=1).reshape(-1, weight.shape[1]), self.counts)

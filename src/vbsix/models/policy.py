@@ -1,0 +1,118 @@
+"""The policy π: the next token, from the current utterance and the program stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from vbsix.domains.base import Domain, Observation, State
+from vbsix.errors import VbsixError
+from vbsix.models.config import NetworkConfig
+from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
+from vbsix.models.layers import AttributeEmbedding, Dense, glorot
+
+MASKED = -1e9
+"""A score so low that its exponential is 0, but finite, so that no gradient becomes NaN."""
+
+
+class PolicyTables(NamedTuple):
+    """All that the states of an example share. `stack` and `query_logits` are the same for every example."""
+
+    stack: StackTable
+    """What the stack brings to the first layer."""
+    first: Float[Array, "M hidden"]
+    """What each utterance, and the target, bring to it."""
+    query_logits: Float[Array, "hidden A"]
+    """The logits of a query."""
+    keys: Float[Array, "words hidden"]
+    """What a query is compared with, for each word of all the utterances."""
+    word_logits: Float[Array, "words A"]
+    """The logits of attention to each of these words."""
+    mask: Bool[Array, "M T"]
+    """Where there is a word."""
+
+
+class Policy(eqx.Module):
+    """The policy network; with `sees_target` the expert policy, which sees the target world too."""
+
+    utterances: UtteranceEncoder
+    stack: StackEncoder
+    target: AttributeEmbedding | None
+    first: Dense
+    """From utterance, stack and, where it is seen, target."""
+    second: Dense
+    tokens: Float[Array, "A token"]
+    """E, the token embeddings."""
+    from_query: Float[Array, "token hidden"]
+    """W₁."""
+    from_words: Float[Array, "token units"]
+    """W₂."""
+    attention: Float[Array, "units hidden"]
+    """W₃."""
+    config: NetworkConfig = eqx.field(static=True)
+
+    def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray, sees_target: bool = False):
+        keys = iter(jax.random.split(key, 9))
+        units, stack = 2 * config.lstm, config.slots * config.slot
+        self.config = config
+        self.target = AttributeEmbedding(domain.attributes, config.attribute, key=next(keys)) if sees_target else None
+        target = self.target.width(config.elements) if self.target else 0
+        self.utterances = UtteranceEncoder(config, key=next(keys))
+        self.stack = StackEncoder(domain, config, key=next(keys))
+        self.first = Dense(units + stack + target, config.hidden, key=next(keys))
+        self.second = Dense(config.hidden, config.hidden, key=next(keys))
+        self.tokens = config.token_spread * jax.random.normal(next(keys), (len(domain.tokens), config.token))
+        self.from_query = glorot(next(keys), (config.token, config.hidden))
+        self.from_words = glorot(next(keys), (config.token, units))
+        self.attention = glorot(next(keys), (units, config.hidden))
+
+    def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> Utterances:
+        """Reads the utterances of an example, given as word vectors."""
+        return self.utterances.encode(words, mask)
+
+    def prepare(self, utterances: Utterances, target: Int[Array, "elements attributes"] | None = None) -> PolicyTables:
+        """All that the states of an example share; `target` (what the domain observes of it) is for the expert."""
+        if (target is not None) != (self.target is not None):
+            raise VbsixError("the expert policy needs the target, and no other policy may see it.")
+        units, stack = 2 * self.config.lstm, self.config.slots * self.config.slot
+        from_utterance, from_stack, from_target = jnp.split(self.first.weight, [units, units + stack])
+        first = utterances.summary @ from_utterance + self.first.bias[None, :]
+        if self.target is not None and target is not None:
+            first += self.target.table(from_target)(target)[None, :]
+        memory = utterances.memory.reshape(-1, utterances.memory.shape[-1])
+        return PolicyTables(
+            stack=self.stack.table(from_stack),
+            first=first,
+            query_logits=(self.tokens @ self.from_query).T,
+            keys=memory @ self.attention,
+            word_logits=memory @ (self.tokens @ self.from_words).T,
+            mask=utterances.mask,
+        )
+
+    def log_probabilities(
+        self, tables: PolicyTables, instruction: Int[Array, ""], observation: Observation
+    ) -> Float[Array, " A"]:
+        """The log π of all tokens in one state of the example."""
+        current = jnp.arange(tables.first.shape[0]) == instruction
+        hidden = jax.nn.relu(current @ tables.first + tables.stack(observation))
+        query = jax.nn.relu(self.second(hidden))
+        # Attention over the words of all utterances with those of the current one unmasked: one product for all
+        # states instead of a gather for each.
+        readable = (tables.mask & current[:, None]).reshape(-1)
+        attention = jax.nn.softmax(jnp.where(readable, tables.keys @ query, MASKED)) * readable
+        return jax.nn.log_softmax(query @ tables.query_logits + attention @ tables.word_logits)
+
+    def for_example(self, domain: Domain, tables: PolicyTables) -> Callable[[State], Float[Array, " A"]]:
+        """The policy as a function of one state, as search takes it."""
+        last = tables.first.shape[0] - 1
+
+        def policy(state: State) -> Float[Array, " A"]:
+            instruction = jnp.minimum(domain.instructions_done(state), last)
+            return self.log_probabilities(tables, instruction, domain.observe(state))
+
+        return policy
