@@ -1,0 +1,244 @@
+"""The search of the paper's Algorithm 1: beam search in program or execution space, with or without a critic.
+
+Everything is written for one example and batched by `jax.vmap` outside. Shapes are fixed: K states in the beam, A
+tokens, L iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
+
+from vbsix.domains.base import Domain, State, Target
+from vbsix.search.config import SearchConfig
+from vbsix.search.merging import best_of_group, choose, log_sum_by_group, representatives
+
+Policy = Callable[[State], Float[Array, " A"]]
+"""log π(a | s) of all tokens in one state of the example at hand; tokens that are invalid there are dropped."""
+Critic = Callable[[State], Float[Array, ""]]
+"""V(s, y), an estimate of the expected reward from one state of the example at hand."""
+
+INVALID, LIVE, CORRECT, INCORRECT = range(4)
+"""What a transition leads to: nowhere, a state to go on from, a correct or an incorrect terminal state."""
+
+
+class Problem(NamedTuple):
+    """An example without its words, which only the policy and the critic know."""
+
+    world: Any
+    """Initial world."""
+    instructions: Int[Array, ""]
+    """M, the number of instructions."""
+    target: Target | None
+    """Target denotation; None when predicting: then every finished program counts as correct."""
+
+
+class Beam(NamedTuple):
+    """The states kept by one iteration."""
+
+    states: State
+    log_chart: Float[Array, "*L K"]
+    """log P_t, the actor score; -inf in an empty slot."""
+    paths: Float[Array, "*L K"]
+    """Number of prefixes that lead to the state through the beams before (in floats: it grows exponentially)."""
+    parent: Int[Array, "*L K"]
+    """Slot of the most probable predecessor, -1 in an empty slot and at the start."""
+    token: Int[Array, "*L K"]
+    """Token that leads from there."""
+    chosen: Int[Array, "*L K"]
+    """Which merged successor this is, as slot * A + token of its first predecessor; -1 in an empty slot."""
+
+    @property
+    def alive(self) -> Bool[Array, "*L K"]:
+        return jnp.isfinite(self.log_chart)
+
+
+class Expansion(NamedTuple):
+    """All transitions out of one beam."""
+
+    keys: UInt32[Array, "*L K 2"]
+    log_policy: Float[Array, "*L K A"]
+    kind: Int[Array, "*L K A"]
+    successor_keys: UInt32[Array, "*L K A 2"]
+    representative: Int[Array, "*L K A"]
+    """Index (slot * A + token) of the first transition that leads to the same state."""
+    late: Float[Array, "*L"]
+    """Share of the next beam's states that belong to the critic's instructions."""
+
+
+class Graph(NamedTuple):
+    """Everything a search has discovered; leaves have a leading axis of L iterations."""
+
+    beam: Beam
+    expansion: Expansion
+
+    @property
+    def hit(self) -> Bool[Array, ""]:
+        """Whether a correct terminal state was found."""
+        return jnp.any(self.expansion.kind == CORRECT)
+
+
+def beam_search(
+    domain: Domain,
+    policy: Policy,
+    critic: Critic | None,
+    problem: Problem,
+    key: PRNGKeyArray,
+    *,
+    instructions: int,
+    config: SearchConfig,
+) -> Graph:
+    """Searches for programs that lead from the example's world to its target.
+
+    Args:
+        domain: the language.
+        policy: the actor.
+        critic: the value function, or None to rank by the actor score alone.
+        problem: the example.
+        key: randomness of the exploration.
+        instructions: the largest number of instructions; sets the number of iterations and all shapes.
+        config: how to search.
+    """
+    length = instructions * domain.max_tokens_per_instruction
+
+    def iterate(beam: Beam, step: tuple[Array, PRNGKeyArray]) -> tuple[Beam, Graph]:
+        iteration, key = step
+        expansion, successors, kinds = _expand(domain, policy, problem, beam, iteration)
+        log_prefixes = (beam.log_chart[:, None] + expansion.log_policy).reshape(-1)
+        live = kinds == LIVE
+        group = _merge(expansion.successor_keys.reshape(-1, 2), kinds, config.space)
+        log_chart = log_sum_by_group(jnp.where(live, log_prefixes, -jnp.inf), group)
+        ranking = _rank(domain, critic, problem, successors, log_chart, config)
+        chosen = explore(key, ranking, jnp.isfinite(log_chart), config.epsilon)
+        following = _next_beam(beam, successors, log_prefixes, log_chart, group, chosen, live)
+        late = _is_late(domain, problem, following.states, config) & following.alive
+        expansion = expansion._replace(
+            representative=group.reshape(expansion.kind.shape),
+            late=jnp.sum(late) / jnp.maximum(jnp.sum(following.alive), 1),
+        )
+        return following, Graph(beam, expansion)
+
+    start = _first_beam(domain, problem.world, instructions, config.beam)
+    steps = jnp.arange(length), jax.random.split(key, length)
+    return jax.lax.scan(iterate, start, steps)[1]
+
+
+def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Beam:
+    state = domain.start(world, instructions)
+    first = jnp.arange(size) == 0
+    nothing = jnp.full(size, -1, jnp.int32)
+    return Beam(
+        states=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))), state),
+        log_chart=jnp.where(first, 0.0, -jnp.inf),
+        paths=first.astype(jnp.float32),
+        parent=nothing,
+        token=nothing,
+        chosen=nothing,
+    )
+
+
+def _expand(domain: Domain, policy: Policy, problem: Problem, beam: Beam, iteration: Array):
+    """All transitions out of a beam, the successors (flat) and their kinds (flat)."""
+    log_policy = jax.vmap(policy)(beam.states)
+    successors, valid = jax.vmap(domain.expand)(beam.states)
+    within_limit = iteration < problem.instructions * domain.max_tokens_per_instruction
+    valid &= beam.alive[:, None] & within_limit & jnp.isfinite(log_policy)
+    finished = jax.vmap(jax.vmap(domain.instructions_done))(successors) == problem.instructions
+    correct = jnp.ones_like(finished)
+    if problem.target is not None:
+        correct = jax.vmap(jax.vmap(lambda state: domain.matches(state, problem.target)))(successors)
+    kind = jnp.where(valid, jnp.where(finished, jnp.where(correct, CORRECT, INCORRECT), LIVE), INVALID)
+    expansion = Expansion(
+        keys=jax.vmap(domain.key)(beam.states),
+        log_policy=log_policy,
+        kind=kind.astype(jnp.int8),
+        successor_keys=jax.vmap(jax.vmap(domain.key))(successors),
+        representative=jnp.zeros(kind.shape, jnp.int32),
+        late=jnp.float32(0),
+    )
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
+    return expansion, flat, kind.reshape(-1)
+
+
+def _merge(keys: UInt32[Array, "N 2"], kinds: Int[Array, " N"], space: str) -> Int[Array, " N"]:
+    """Which transitions lead to the same state; in program space no two do."""
+    if space == "program":
+        return jnp.arange(kinds.shape[0], dtype=jnp.int32)
+    return representatives(keys, kinds != INVALID)
+
+
+def _is_late(domain: Domain, problem: Problem, states: State, config: SearchConfig) -> Bool[Array, " n"]:
+    """Whether states belong to the last instructions, where the critic has a say."""
+    done = jax.vmap(domain.instructions_done)(states)
+    return done >= problem.instructions - config.critic_instructions
+
+
+def ac_score(log_chart: Float[Array, " n"], late: Bool[Array, " n"], value: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The paper's AC-Scorer: the actor score P_t[s] plus, where the critic has a say, V(s, y)."""
+    return jnp.where(jnp.isfinite(log_chart), jnp.exp(log_chart) + jnp.where(late, value, 0.0), -jnp.inf)
+
+
+def _rank(
+    domain: Domain,
+    critic: Critic | None,
+    problem: Problem,
+    successors: State,
+    log_chart: Float[Array, " N"],
+    config: SearchConfig,
+) -> Int[Array, " K"]:
+    """The K best merged successors, best first, -1 where there are fewer; ties go to the first predecessor."""
+    if critic is None:
+        score, best = jax.lax.top_k(log_chart, config.beam)
+    else:
+        log_actor, best = jax.lax.top_k(log_chart, min(max(config.rerank, config.beam), log_chart.shape[0]))
+        candidates = choose(successors, best)
+        late = _is_late(domain, problem, candidates, config)
+        # The candidates come sorted by actor score and top_k is stable, so that ties keep that order.
+        score, order = jax.lax.top_k(ac_score(log_actor, late, jax.vmap(critic)(candidates)), config.beam)
+        best = best[order]
+    return jnp.where(jnp.isfinite(score), best, -1)
+
+
+def explore(
+    key: PRNGKeyArray, ranking: Int[Array, " K"], available: Bool[Array, " N"], epsilon: float
+) -> Int[Array, " K"]:
+    """ε-greedy: a slot takes its rank or, with probability ε, a random state that no other slot takes by rank."""
+    if epsilon == 0:
+        return ranking
+    size, count = ranking.shape[0], available.shape[0]
+    flag_key, noise_key = jax.random.split(key)
+    flagged = jax.random.bernoulli(flag_key, epsilon, (size,))
+    taken = jnp.where(flagged | (ranking < 0), count, ranking)
+    remaining = available.at[taken].set(False, mode="drop")
+    noise = jnp.where(remaining, jax.random.uniform(noise_key, (count,)), -1.0)
+    drawn, picks = jax.lax.top_k(noise, size)
+    turn = jnp.cumsum(flagged) - 1
+    random = jnp.where(drawn[turn] >= 0, picks[turn], -1)
+    return jnp.where(flagged, random, ranking)
+
+
+def _next_beam(
+    beam: Beam,
+    successors: State,
+    log_prefixes: Float[Array, " N"],
+    log_chart: Float[Array, " N"],
+    group: Int[Array, " N"],
+    chosen: Int[Array, " K"],
+    live: Bool[Array, " N"],
+) -> Beam:
+    tokens = log_prefixes.shape[0] // beam.paths.shape[0]
+    taken, index = chosen >= 0, jnp.maximum(chosen, 0)
+    best = best_of_group(jnp.where(live, log_prefixes, -jnp.inf), group)[index]
+    paths = jnp.zeros_like(log_chart).at[group].add(jnp.where(live, jnp.repeat(beam.paths, tokens), 0.0))
+    return Beam(
+        states=choose(successors, index),
+        log_chart=jnp.where(taken, log_chart[index], -jnp.inf),
+        paths=jnp.where(taken, paths[index], 0.0),
+        parent=jnp.where(taken, best // tokens, -1),
+        token=jnp.where(taken, best % tokens, -1),
+        chosen=chosen,
+    )

@@ -1,0 +1,77 @@
+"""Sampling programs, for REINFORCE."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from vbsix.domains.base import Domain, State
+from vbsix.search.beam import Policy, Problem
+
+
+class Samples(NamedTuple):
+    """Programs drawn from a policy."""
+
+    tokens: Int[Array, "n L"]
+    """Token ids, then -1."""
+    states: State
+    """The state in which each token was drawn, leaves [n, L, ...]."""
+    valid: Bool[Array, "n L A"]
+    """Which tokens were valid there."""
+    reward: Float[Array, " n"]
+    """1 for a correct program, else 0; a program that came to no end has 0."""
+
+
+def renormalise(log_policy: Float[Array, " A"], valid: Bool[Array, " A"]) -> Float[Array, " A"]:
+    """The log of π over the valid tokens only; -inf for the others."""
+    return jax.nn.log_softmax(log_policy, where=valid)
+
+
+def sample_programs(
+    domain: Domain,
+    policy: Policy,
+    problem: Problem,
+    key: PRNGKeyArray,
+    *,
+    instructions: int,
+    size: int,
+    epsilon: float,
+) -> Samples:
+    """Draws programs from π over valid tokens, mixed with a uniform distribution over them.
+
+    Args:
+        domain: the language.
+        policy: the actor.
+        problem: the example.
+        key: randomness.
+        instructions: the largest number of instructions; sets all shapes.
+        size: how many programs.
+        epsilon: weight of the uniform distribution.
+    """
+    length = instructions * domain.max_tokens_per_instruction
+
+    def draw(carry, step):
+        state, finished = carry
+        iteration, key = step
+        successors, valid = domain.expand(state)
+        going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
+        valid &= going
+        uniform = valid / jnp.maximum(jnp.sum(valid), 1)
+        mixture = (1 - epsilon) * jnp.exp(renormalise(policy(state), valid)) + epsilon * uniform
+        token = jax.random.categorical(key, jnp.where(valid, jnp.log(mixture), -jnp.inf))
+        moved = jnp.any(valid)
+        following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)
+        finished = domain.instructions_done(following) == problem.instructions
+        return (following, finished), (jnp.where(moved, token, -1), state, valid)
+
+    def sample(key: PRNGKeyArray) -> Samples:
+        start = domain.start(problem.world, instructions), jnp.bool_(False)
+        steps = jnp.arange(length), jax.random.split(key, length)
+        (last, finished), (tokens, states, valid) = jax.lax.scan(draw, start, steps)
+        reward = finished & domain.matches(last, problem.target)
+        return Samples(tokens, states, valid, reward.astype(jnp.float32))
+
+    return jax.vmap(sample)(jax.random.split(key, size))
