@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import hypothesis
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+# Shapes and types are checked at run time in tests. It must come before the first import of vbsix.
+if importlib.util.find_spec("beartype"):
+    install_import_hook("vbsix", "typechecker.check")
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Test files and their processes compile much the same functions: each is compiled once and found on disk after that.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+# Compiling inside a test makes its first example slow, so there is no deadline. CI must not fail by chance.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Third-party data, which is never committed. CI must have it: a test that skips there would prove nothing."""
+    if not (folder := os.environ.get("VBSIX_DATA")):
+        reason = "VBSIX_DATA is not set: it names the folder that holds scone/ and glove/"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def scone_data(data_dir: Path) -> Path:
+    return data_dir / "scone"
+
+
+@pytest.fixture(scope="session")
+def glove_file(data_dir: Path) -> Path:
+    return data_dir / "glove" / "glove.6B.100d.txt"
+
+
+@pytest.fixture(scope="session")
+def golden_dir(data_dir: Path) -> Path:
+    """Programs with their outcome after every token."""
+    return data_dir.parent / "golden"

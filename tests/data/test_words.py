@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbsix.data.words import PADDING, UNKNOWN, Words, load_glove, load_words, random_words
+from vbsix.errors import InvalidData
+
+VOCABULARY = ("<padding>", "<unknown>", "move", "the", "second", "man", "then", "he's", "2nd-hand", ",")
+WORDS = Words(VOCABULARY, np.arange(30, dtype=np.float32).reshape(10, 3))
+
+
+@pytest.fixture
+def glove(tmp_path):
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "glove.txt"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("token", "found"),
+    [
+        ("the", "the"),
+        ("THE", "the"),
+        ("then,", "then"),
+        ("(Then", "then"),
+        ("**second**", "second"),
+        ("2nd", "second"),
+        ("2nd,", "second"),
+        ("2nd-hand", "2nd-hand"),
+        ("man's", "man"),
+        ("man\N{RIGHT SINGLE QUOTATION MARK}s.", "man"),
+        ("he's", "he's"),
+        (",", ","),
+        ("--", "<unknown>"),
+        ("22nd", "<unknown>"),
+        ("m-an", "<unknown>"),
+        ("<padding>", "<unknown>"),
+        ("", "<unknown>"),
+    ],
+)
+def test_the_first_form_that_the_vocabulary_has_is_found(token, found):
+    assert VOCABULARY[WORDS.lookup(token)] == found
+
+
+def test_normalising_can_be_turned_off():
+    strict = Words(VOCABULARY, WORDS.vectors, normalise=False)
+    assert strict.encode("THEN then, 2nd man's") == [strict.lookup("then"), UNKNOWN, UNKNOWN, UNKNOWN]
+
+
+def test_every_ordinal_is_spelt_out():
+    spelt = ["first", "second", "third", "fourth", "tenth", "eleventh", "twelfth", "thirteenth", "twentieth"]
+    words = random_words(spelt)
+    tokens = "1st 2nd 3rd 4th 10th 11th 12th 13th 20th"
+    assert [words.words[id_] for id_ in words.encode(tokens)] == spelt
+
+
+def test_unknown_words_are_told_in_order_and_as_often_as_they_occur():
+    assert WORDS.unknown("Move the Flask, then the flask,") == ("flask,", "flask,")
+
+
+def test_a_text_without_words_has_no_ids():
+    assert WORDS.encode("") == [] and WORDS.encode(" \t ") == []
+
+
+def test_a_long_token_takes_no_long_time():
+    assert WORDS.lookup("-" * 200_000 + "x" + "-" * 200_000 + "y") == UNKNOWN
+
+
+@given(texts=st.lists(st.text(st.sampled_from("the man's,2nd .X"))), others=st.text())
+def test_a_restricted_vocabulary_encodes_its_texts_alike(texts, others):
+    small = WORDS.restrict(texts)
+    for text in texts:
+        np.testing.assert_array_equal(small.vectors[small.encode(text)], WORDS.vectors[WORDS.encode(text)])
+        assert small.unknown(text) == WORDS.unknown(text)
+    assert small.words[:2] == WORDS.words[:2]
+    assert set(small.words[2:]) <= {WORDS.words[id_] for text in texts for id_ in WORDS.encode(text)}
+    small.encode(others)
+
+
+def test_glove_is_read_in_order_up_to_the_limit(glove):
+    words = load_glove(glove("the 0.5 -1\n, 2e-1 3\r\n2/3 1 2"), limit=2)
+    assert words.words[2:] == ("the", ",")
+    np.testing.assert_array_equal(words.vectors[2:], np.array([[0.5, -1], [0.2, 3]], np.float32))
+    assert load_glove(glove("a 1\nb 2\nc 3\n"), limit=None).words[2:] == ("a", "b", "c")
+
+
+def test_words_with_unusual_spaces_stay_whole(glove):
+    assert load_glove(glove("a\N{NO-BREAK SPACE}b 1 2\nc\x85d\u2028 3 4\n")).words[2:] == ("a\xa0b", "c\x85d\u2028")
+
+
+def test_the_first_of_equal_words_counts(glove):
+    words = load_glove(glove("a 1\na 2\n"))
+    assert words.vectors[words.lookup("a")] == 1
+
+
+def test_padding_and_unknown_are_drawn_like_the_words_and_always_the_same(glove):
+    numbers = np.random.default_rng(1).normal(3.0, 0.1, (50, 200))
+    path = glove("".join(f"w{i} {' '.join(map(str, row))}\n" for i, row in enumerate(numbers)))
+    words = load_glove(path)
+    special = words.vectors[[PADDING, UNKNOWN]]
+    assert abs(special.mean() - 3.0) < 0.03 and 0.08 < special.std() < 0.12
+    assert (special[0] != special[1]).any()
+    np.testing.assert_array_equal(special, load_glove(path).vectors[:2])
+
+
+def test_all_malformed_lines_are_reported_together(glove):
+    lines = ["good 1 2", "short 1", "word x y", "lonely", "", "inf 1 inf", "big 1 1e300", "nan nan 1", "good 3 4"]
+    path = glove("\n".join(lines).encode() + b"\n\xff 1 2\n")
+    with pytest.raises(InvalidData) as caught:
+        load_glove(path)
+    assert [problem.split(": ")[0] for problem in caught.value.problems] == [
+        f"{path}:{line}" for line in (2, 3, 4, 5, 6, 7, 8, 10)
+    ]
+    assert "1 numbers, the first word has 2" in caught.value.problems[0]
+    assert "not UTF-8" in caught.value.problems[-1]
+
+
+def test_an_empty_file_and_a_folder_are_no_glove(glove, tmp_path):
+    with pytest.raises(InvalidData, match="no words"):
+        load_glove(glove(""))
+    with pytest.raises(InvalidData, match="cannot be read"):
+        load_glove(tmp_path)
+
+
+@given(content=st.binary() | st.text().map(str.encode) | st.text(st.sampled_from("a 1.\n-e")).map(str.encode))
+def test_any_file_gives_words_or_our_error(content, tmp_path_factory):
+    path = tmp_path_factory.mktemp("glove") / "glove.txt"
+    path.write_bytes(content)
+    try:
+        words = load_glove(path)
+    except InvalidData as error:
+        assert error.problems
+    else:
+        assert len(words.words) == len(words.vectors) and np.isfinite(words.vectors).all()
+
+
+def test_random_words_are_those_of_the_texts_in_their_plainest_form():
+    words = random_words(["Then, the 2nd man's hat", "then {}"], dimensions=7)
+    assert words.words[2:] == ("hat", "man", "second", "the", "then", "{}")
+    assert words.vectors.shape == (8, 7) and words.vectors.dtype == np.float32
+    assert words.unknown("then the 2nd, man's hat {}") == ()
+
+
+def test_random_vectors_depend_on_words_and_seed_alone():
+    texts = ["the green man", "leaves"]
+    first, again, other = random_words(texts), random_words(reversed(texts)), random_words(texts, seed=1)
+    assert first.words == again.words
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    assert (first.vectors != other.vectors).any()
+
+
+def test_random_words_without_texts_know_nothing():
+    assert random_words([]).encode("the man") == [UNKNOWN, UNKNOWN]
+
+
+def test_without_a_glove_file_random_vectors_are_used_and_said_in_one_line(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, logger="vbsix"):
+        nameless = load_words(None, ["the man"])
+        missing = load_words(tmp_path / "glove.txt", ["the man"])
+    assert nameless.words == missing.words == random_words(["the man"]).words
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 2 and all("random" in message and "\n" not in message for message in messages)
+    assert str(tmp_path / "glove.txt") in messages[1]
+
+
+def test_with_a_glove_file_nothing_is_said(glove, caplog):
+    assert load_words(glove("the 1 2\n"), ["man"]).words[2:] == ("the",)
+    assert not caplog.records
+
+
+def test_normalising_helps_on_scone(scone_data, glove_file):
+    files = [scone_data / f"{domain}-train.tsv" for domain in ("alchemy", "scene", "tangrams")]
+    lines = [line for file in files for line in file.read_text().split("\n")]
+    counts = Counter(token for line in lines for text in line.split("\t")[2::2] for token in text.split())
+
+    def unknown(limit: int | None, normalise: bool) -> int:
+        words = load_glove(glove_file, limit, normalise)
+        return sum(count for token, count in counts.items() if words.lookup(token) == UNKNOWN)
+
+    assert unknown(20_000, normalise=True) < 0.65 * unknown(20_000, normalise=False)
+    assert unknown(None, normalise=True) < 0.1 * unknown(None, normalise=False)

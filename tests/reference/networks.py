@@ -1,0 +1,118 @@
+"""The networks in plain loops, one state at a time and without tables. `in_double` gives what they take."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+Vector = np.ndarray
+
+
+def policy(network, utterance: list[Vector], observation, target=None) -> Vector:
+    """log π of all tokens; the utterance is a list of word vectors without padding."""
+    summary, memory = read(network.utterances, utterance)
+    inputs = [summary, stack(network.stack, observation, network.config)]
+    if target is not None:
+        inputs.append(world(network.target, target, network.config))
+    query = relu(dense(network.second, relu(dense(network.first, np.concatenate(inputs)))))
+    context = attend(memory, network.attention @ query)
+    logits = [
+        embedding @ (network.from_query @ query) + embedding @ (network.from_words @ context)
+        for embedding in network.tokens
+    ]
+    return np.array(logits) - np.logaddexp.reduce(logits)
+
+
+def critic_logit(network, policy_network, utterance, next_utterance, observation, current, target) -> float:
+    """V before the sigmoid; `next_utterance` is None after the last one."""
+    encoders = policy_network if network.own is None else network.own
+    summary, _ = read(encoders.utterances, utterance)
+    following, _ = read(network.next_utterance, next_utterance or [])
+    inputs = [
+        summary,
+        stack(encoders.stack, observation, network.config),
+        following,
+        world(network.world, current, network.config),
+        world(network.world, target, network.config),
+    ]
+    hidden = relu(dense(network.second, relu(dense(network.first, np.concatenate(inputs)))))
+    return float(dense(network.third, hidden)[0])
+
+
+def read(encoder, utterance: list[Vector]) -> tuple[Vector, list[Vector]]:
+    """The last states of both directions and, for each word, the states there."""
+    forward = lstm(encoder, 0, utterance)
+    backward = lstm(encoder, 1, utterance[::-1])[::-1]
+    size = encoder.recurrent.shape[1]
+    if not utterance:
+        return np.zeros(2 * size), []
+    memory = [np.concatenate(states) for states in zip(forward, backward, strict=True)]
+    return np.concatenate([forward[-1], backward[0]]), memory
+
+
+def lstm(encoder, direction: int, utterance: list[Vector]) -> list[Vector]:
+    """The state after each word."""
+    size = encoder.recurrent.shape[1]
+    state, cell, states = np.zeros(size), np.zeros(size), []
+    for word in utterance:
+        gates = word @ encoder.input[direction]
+        gates = gates + state @ encoder.recurrent[direction] + encoder.bias[direction]
+        enter, keep, new, leave = (gates[k * size : (k + 1) * size] for k in range(4))
+        cell = sigmoid(keep) * cell + sigmoid(enter) * np.tanh(new)
+        state = sigmoid(leave) * np.tanh(cell)
+        states.append(state)
+    return states
+
+
+def attend(memory: list[Vector], wanted: Vector) -> Vector:
+    """The mean of the states at the words, weighted by the exponential of their product with what is wanted."""
+    if not memory:
+        return np.zeros_like(wanted)
+    scores = [state @ wanted for state in memory]
+    weights = [np.exp(score - max(scores)) for score in scores]
+    return sum(weight * state for weight, state in zip(weights, memory, strict=True)) / sum(weights)
+
+
+def stack(encoder, observation, config) -> Vector:
+    """The slots, top first, one behind the other; empty ones are zero."""
+    slots = []
+    for value, objects in zip(np.asarray(observation.values), np.asarray(observation.objects), strict=True):
+        slot = encoder.constants[value - 1] if value > 0 else np.zeros(config.slot)
+        if any(identifier > 0 for thing in objects for identifier in thing):
+            slot = slot + dense(encoder.objects, attributes(encoder.attributes, objects, config.objects))
+        slots.append(slot)
+    slots += [np.zeros(config.slot)] * (config.slots - len(slots))
+    return np.concatenate(slots)
+
+
+def world(embedding, elements, config) -> Vector:
+    return attributes(embedding, np.asarray(elements), config.elements)
+
+
+def attributes(embedding, things, places: int) -> Vector:
+    """The attribute embeddings of things one behind the other, filled up with zeros."""
+    nothing = np.zeros(embedding.vectors.shape[1])
+    parts = []
+    for place in range(places):
+        for attribute in range(len(embedding.counts)):
+            identifier = things[place][attribute] if place < len(things) else 0
+            first = sum(embedding.counts[:attribute])
+            parts.append(embedding.vectors[first + identifier - 1] if identifier > 0 else nothing)
+    return np.concatenate(parts)
+
+
+def dense(layer, x: Vector) -> Vector:
+    return x @ layer.weight + layer.bias
+
+
+def relu(x: Vector) -> Vector:
+    return np.maximum(x, 0)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def in_double(network):
+    """A network's parameters as NumPy arrays in double precision, for the functions here."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), network)

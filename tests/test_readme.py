@@ -1,0 +1,33 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from vbsix.cli import app
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_python_examples_give_what_they_say():
+    failed, tried = doctest.testfile(str(README), module_relative=False, encoding="utf-8")
+    assert tried and not failed
+
+
+def test_the_execute_examples_run(capsys):
+    commands = re.findall(r"^vbsix (execute .*)$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert commands
+    for command in commands:
+        with pytest.raises(SystemExit) as end:
+            app(shlex.split(command, comments=True))
+        assert end.value.code == 0, capsys.readouterr().err
+
+
+def test_there_is_one_test_command_for_ci_to_find():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if 'pip install -e ".[test]"' in line]) == 1
