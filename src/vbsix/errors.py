@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+
+def shorten(text: str, limit: int = 40) -> str:
+    """A piece of user input, quoted, cut to a readable length."""
+    return repr(text if len(text) <= limit else text[:limit] + "...")
+
+
 MOST_LISTED = 40
 """How many names or problems a message lists; a longer list of names is left out where the nearest is known."""
 
@@ -52,4 +58,4 @@ class UnknownName(VbsixError):
         nearest = get_close_matches(name, known, n=1)
         hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
         listed = "" if nearest and len(known) > MOST_LISTED else f" Known: {', '.join(known)}."
-        super().__init__(f"unknown {kind} {name!r}.{hint}{listed}")
+        super().__init__(f"unknown {kind} {shorten(name)}.{hint}{listed}")

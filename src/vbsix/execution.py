@@ -36,7 +36,7 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
     Args:
         domain: a domain or its name.
         world: the world's text form.
-        program: tokens separated by white space, or a sequence of tokens.
+        program: tokens separated by white space, or a sequence of tokens; at most `MOST_TOKENS` of them.
 
     Raises:
         InvalidWorld: the world does not parse.
@@ -52,7 +52,7 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
     steps = []
     for position, token in enumerate(tokens):
         if token not in domain.tokens:
-            raise InvalidProgram(position, token, str(UnknownName("token", str(token), domain.tokens)))
+            raise InvalidProgram(position, str(token), str(UnknownName("token", str(token), domain.tokens)))
         successor, valid, done = _advance(domain, state, domain.tokens.index(token))
         if not valid:
             raise InvalidProgram(position, token, domain.explain(state, token) or "not valid here")
@@ -60,12 +60,6 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
         text = domain.format_world(domain.world(state))
         steps.append(Step(token, text, domain.format_state(state), int(done)))
     return steps
-
-
-@functools.cache
-def compiled_expand(domain: Domain):
-    """`domain.expand`, compiled once for each number of instructions."""
-    return jax.jit(domain.expand)
 
 
 @functools.partial(jax.jit, static_argnums=0)

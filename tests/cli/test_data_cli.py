@@ -68,7 +68,7 @@ def test_check_reports_the_problems_of_all_files_and_exits_with_2(vbsix, folder)
     for start in (
         "scone/tangrams-dev.tsv:2: the first world: position 1 ('8')",
         "scone/scene-dev.tsv: no rows",
-        "scone/tangrams-test.tsv: row short: an example of 3 utterances cannot be made of 1",
+        "scone/tangrams-test.tsv:1: an example of 3 utterances cannot be made of 1",
         "scone/tangram-train.tsv: expected a name such as",
         f"glove/{GLOVE_FILE}:2: 1 numbers",
     ):

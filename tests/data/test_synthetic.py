@@ -221,7 +221,7 @@ def test_a_folder_that_cannot_be_written_is_reported_and_left_clean(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"domain_name": "scone"}, "unknown domain with a grammar 'scone'. Did you mean 'scene'?"),
+        ({"domain_name": "scone"}, "unknown domain 'scone'. Did you mean 'scene'?"),
         ({"phrasings": "unseen"}, "unknown set of phrasings 'unseen'. Did you mean 'seen'?"),
         ({"rows": -1}, "-1 rows of 5 utterances cannot be made"),
         ({"utterances": 0}, "1 rows of 0 utterances cannot be made"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import jax
@@ -11,7 +12,6 @@ from reference.language import Language
 from reference.outcomes import by_execute, by_twin
 
 from vbsix import InvalidProgram, execute, get_domain
-from vbsix.execution import compiled_expand
 
 
 def stage(**people: str) -> str:
@@ -374,6 +374,11 @@ def test_no_token_is_valid_after_the_last_instruction(name, world, program, inst
     expected = [language.step(twin, token) is not None for token in domain.tokens]
     assert any(expected) == (instructions == 2)
     np.testing.assert_array_equal(compiled_expand(domain)(state)[1], expected)
+
+
+@functools.cache
+def compiled_expand(domain):
+    return jax.jit(domain.expand)
 
 
 def successor(domain, state, token: str):

@@ -59,9 +59,11 @@ def fetch(
 
 @app.command()
 def synth(
-    domain: Annotated[str, typer.Argument(help="alchemy, scene or tangrams.")],
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="alchemy, scene or tangrams.")],
     out: Annotated[Path, typer.Option(help="Folder that the files are written to.")],
-    rows: Annotated[int, typer.Option(min=1, help="How many rows to make.")] = 1000,
+    rows: Annotated[
+        int, typer.Option(min=3, help="How many rows to make; 80% are for training, 10% for dev, 10% for test.")
+    ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
 ) -> None:
     """Write made-up rows in SCONE's form, and the programs that they were made from beside them."""
@@ -148,7 +150,7 @@ def _inspect_file(path: Path, domain: str, split: str, words: Words | None) -> F
     try:
         examples = to_examples(rows, domain, split)
     except InvalidData as error:
-        return FileReport(str(path), domain, split, tuple(f"{path}: {problem}" for problem in error.problems))
+        return FileReport(str(path), domain, split, error.problems)
     utterances = [utterance.lower().split() for row in rows for utterance in row.utterances]
     counts = Counter(word for utterance in utterances for word in utterance)
     unknown = [word for word in counts if words.lookup(word) == UNKNOWN] if words else None

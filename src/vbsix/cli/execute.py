@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.errors import InvalidProgram, VbsixError
+from vbsix.errors import InvalidProgram, VbsixError, shorten
+
+SHOWN = 40
+"""How many tokens before and from an invalid one are shown."""
 
 if TYPE_CHECKING:
     from vbsix.execution import Step
@@ -51,9 +54,11 @@ def run_program(domain: str, world: str, tokens: Sequence[str]) -> list[Step]:
     try:
         return execute(domain, world, tokens)
     except InvalidProgram as error:
-        before = " ".join(tokens[: error.position])
+        shown = [shorten(token)[1:-1] for token in tokens[max(0, error.position - SHOWN) : error.position + SHOWN]]
+        place = min(error.position, SHOWN)
+        before = " ".join(shown[:place])
         column = len(before) + bool(before)
-        raise VbsixError(f"{error}\n  {' '.join(tokens)}\n  {' ' * column}{'^' * len(error.token)}") from None
+        raise VbsixError(f"{error}\n  {' '.join(shown)}\n  {' ' * column}{'^' * len(shown[place])}") from None
 
 
 def print_run(domain: str, world: str, steps: Sequence[Step], captions: Sequence[str] = ()) -> None:

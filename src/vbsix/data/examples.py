@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ class Row:
     id: str
     worlds: tuple[str | None, ...]
     utterances: tuple[str, ...]
+    origin: str = field(default="", compare=False)
+    """File and line, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +117,11 @@ def _examples(choices: Iterable[tuple[Row, int]]) -> list[Example]:
     taken: Counter[str] = Counter()
     for row, length in choices:
         context, target = row.worlds[0], row.worlds[length] if 0 < length < len(row.worlds) else None
+        where = row.origin or f"row {row.id}"
         if not 0 < length <= len(row.utterances):
-            problems.append(f"row {row.id}: an example of {length} utterances cannot be made of {len(row.utterances)}")
+            problems.append(f"{where}: an example of {length} utterances cannot be made of {len(row.utterances)}")
         elif context is None or target is None:
-            problems.append(f"row {row.id}: no world after utterance {length}, so no example can end there")
+            problems.append(f"{where}: no world after utterance {length}, so no example can end there")
         else:
             examples.append(Example(_unique(f"{row.id}/{length}", taken), context, row.utterances[:length], target))
     if problems:

@@ -58,7 +58,7 @@ def read_rows(path: Path, domain: Domain) -> list[Row]:
         problems += [f"{path}:{number}: {reason}" for reason in reasons]
         if not reasons:
             worlds = tuple(None if text == UNKNOWN_WORLD else text for text in fields[1::2])
-            rows.append(Row(fields[0], worlds, tuple(fields[2::2])))
+            rows.append(Row(fields[0], worlds, tuple(fields[2::2]), f"{path}:{number}"))
     if not rows and not problems:
         problems.append(f"{path}: no rows in the file")
     if problems:

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.stack import FRACTION, LAST, NUMBER, OBJECT, Action, Machine, StackDomain, at, positions, put
-from vbsix.domains.worlds import shorten, split_positions
-from vbsix.errors import InvalidWorld
+from vbsix.domains.worlds import split_positions
+from vbsix.errors import InvalidWorld, shorten
 
 BEAKERS = 7
 CAPACITY = 4

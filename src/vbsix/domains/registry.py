@@ -22,9 +22,9 @@ def available_domains() -> tuple[str, ...]:
 
 def get_domain(name: str) -> Domain:
     """The domain of that name. Raises `UnknownName` naming the known ones."""
+    if not isinstance(name, str) or name not in available_domains():
+        raise UnknownName("domain", str(name), available_domains())
     if name not in _registered:
-        if name not in _BUILT_IN:
-            raise UnknownName("domain", name, available_domains())
         module, _, attribute = _BUILT_IN[name].partition(":")
         _registered[name] = getattr(importlib.import_module(module), attribute)()
     return _registered[name]
@@ -34,6 +34,13 @@ def register_domain(domain: Domain) -> None:
     """Makes a domain known by its name. A name can be taken once; the same object may be given again."""
     if not isinstance(domain, Domain):
         raise VbsixError(f"register_domain wants an instance of vbsix.Domain, not {domain!r}.")
+    name, tokens = getattr(domain, "name", None), getattr(domain, "tokens", None)
+    if not isinstance(name, str) or not name:
+        raise VbsixError(f"{type(domain).__name__}.name must be a text that names the domain, not {name!r}.")
+    if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) and token for token in tokens):
+        raise VbsixError(f"{type(domain).__name__}.tokens must be a tuple of texts, not {tokens!r}.")
+    if len(set(tokens)) < len(tokens):
+        raise VbsixError(f"{type(domain).__name__}.tokens: a token stands there twice.")
     taken = _registered.get(domain.name)
     if taken is not domain and domain.name in available_domains():
         raise VbsixError(f"the domain name {domain.name!r} is taken. Taken: {', '.join(available_domains())}.")

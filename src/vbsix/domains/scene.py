@@ -19,8 +19,8 @@ from vbsix.domains.stack import (
     positions,
     put,
 )
-from vbsix.domains.worlds import shorten, split_positions
-from vbsix.errors import InvalidWorld
+from vbsix.domains.worlds import split_positions
+from vbsix.errors import InvalidWorld, shorten
 
 STAGE = 10
 COLOURS = "rygopbe"

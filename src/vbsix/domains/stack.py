@@ -113,6 +113,8 @@ class Machine:
         element = self.stack.pop(0) if self.stack else jnp.int32(0)
         kind = element // FIELD
         self.require(element != 0, lambda: f"needs {wanted}, but the stack is empty")
+        gone = (kind == GONE) & (GONE not in kinds)
+        self.require(~gone, lambda: f"needs {wanted}, but this {self.domain.noun} has left the world")
         fits = functools.reduce(jnp.logical_or, [kind == k for k in kinds])
         self.require(fits, lambda: f"needs {wanted}, not {self.domain.format_element(int(element))}")
         return kind, element % FIELD

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.domains.stack import GONE, LAST, LIST, NUMBER, OBJECT, Action, Machine, StackDomain, at, find, positions, put
-from vbsix.domains.worlds import shorten, split_positions
-from vbsix.errors import InvalidWorld
+from vbsix.domains.stack import GONE, LAST, NUMBER, OBJECT, Action, Machine, StackDomain, at, find, positions, put
+from vbsix.domains.worlds import split_positions
+from vbsix.errors import InvalidWorld, shorten
 
 SHAPES = 5
 
@@ -15,7 +15,7 @@ SHAPES = 5
 
 
 def add(machine: Machine):
-    kind, payload = machine.pop("a removed shape", GONE, OBJECT, LIST)
+    kind, payload = machine.pop("a removed shape", GONE, OBJECT)
     number = machine.pop_number()
     machine.require(kind == GONE, lambda: "the shape is in the row already")
     size = jnp.sum(machine.world != 0)

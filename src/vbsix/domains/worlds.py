@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from vbsix.errors import InvalidWorld
+from vbsix.errors import InvalidWorld, shorten
 
 
 def split_positions(text: str, *, fewest: int, most: int) -> list[str]:
     """What stands at each position. Raises `InvalidWorld` naming the element that is wrong."""
     if not isinstance(text, str):
-        raise InvalidWorld(f"a world is a text such as '1:... 2:...', not {text!r}")
+        raise InvalidWorld(f"a world is a text such as '1:... 2:...', not {shorten(str(text))}")
     elements = text.split(" ") if text else []
     contents = []
     for number, element in enumerate(elements, start=1):
@@ -21,10 +21,5 @@ def split_positions(text: str, *, fewest: int, most: int) -> list[str]:
             raise InvalidWorld(f"element {number} ({shorten(element)}): a world has at most {most} positions")
         contents.append(content)
     if len(contents) < fewest:
-        raise InvalidWorld(f"the world has {len(contents)} positions, expected {fewest}")
+        raise InvalidWorld(f"position {len(contents) + 1} is missing: a world has {fewest} positions")
     return contents
-
-
-def shorten(text: str, limit: int = 40) -> str:
-    """A piece of user input, quoted, cut to a readable length."""
-    return repr(text if len(text) <= limit else text[:limit] + "...")

@@ -57,7 +57,7 @@ def generate(domain_name: str, rows: int, seed: int, utterances: int = 5, phrasi
         VbsixError: an argument is wrong, or there are not so many different rows.
     """
     if domain_name not in GRAMMARS:
-        raise UnknownName("domain with a grammar", domain_name, GRAMMARS)
+        raise UnknownName("domain", domain_name, GRAMMARS)
     if phrasings not in PHRASINGS:
         raise UnknownName("set of phrasings", phrasings, PHRASINGS)
     if rows < 0 or utterances < 1:
