@@ -68,7 +68,9 @@ def analyse(domain: Domain, graph: Graph, instructions: jax.Array, config: Searc
         programs = complete_programs(graph, config.program_beam)
     else:
         programs = extract_programs(domain, graph, join(graph, config.space), instructions, config.program_beam)
-    return Results(graph, programs, extract_negatives(graph, config.negatives), statistics(graph, config.space))
+    return Results(
+        graph, programs, extract_negatives(graph, config.negatives, config.space), statistics(graph, config.space)
+    )
 
 
 def rows(results: Results) -> list[Results]:

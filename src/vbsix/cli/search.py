@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from vbsix.cli.execute import complete_domain
-from vbsix.errors import InvalidWorld
+from vbsix.errors import InvalidWorld, VbsixError
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
     from vbsix.inspection import Inspection
+    from vbsix.models.policy import Policy, PolicyTables
     from vbsix.search import SearchConfig
 
-POLICY = "uniform (no checkpoint given)"
+UNIFORM = "uniform (no checkpoint given)"
 EXTRACTED = 512
 """Programs extracted. Many prefixes are equally probable under a uniform policy, and a small beam would lose some."""
 SHOWN = 8
@@ -49,6 +50,9 @@ def search(
         float, typer.Option(min=0, max=1, help="Probability that a place in the beam goes to a random state.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of that randomness.")] = 0,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A run's folder, or an exported model, with the policy to use.")
+    ] = None,
     graph: Annotated[
         Path | None, typer.Option(dir_okay=False, metavar="FILE", help="Draw the states found, as an SVG file.")
     ] = None,
@@ -57,25 +61,37 @@ def search(
 ) -> None:
     """Search for programs that lead from a world to a target, and show how the search went.
 
-    The policy is uniform: every token has the same probability, whatever the instructions say; only their number
-    counts. So this finds programs for one or two instructions; more need a policy that has learned to read.
+    Without --checkpoint the policy is uniform: every token has the same probability, whatever the instructions say;
+    only their number counts. So this finds programs for one or two instructions; more need a policy that has learned
+    to read.
 
     Example: vbsix search tangrams --world "1:0 2:3 3:4" --target "1:4 2:3 3:0" "swap the first and the last shape"
     """
     worlds = _parse(domain, "--world", world), _parse(domain, "--target", target)
+    learned = _read(checkpoint, domain, utterances) if checkpoint else None
+    policy = str(checkpoint) if checkpoint else UNIFORM
     inspection = run_search(
-        domain, *worlds, len(utterances), space=space.value, beam=beam, epsilon=epsilon, seed=seed, limit=limit
+        domain,
+        *worlds,
+        len(utterances),
+        learned,
+        space=space.value,
+        beam=beam,
+        epsilon=epsilon,
+        seed=seed,
+        limit=limit,
     )
     if graph:
         from vbsix.svg import draw_search
 
-        drawing = draw_search(inspection, target=target, utterances=utterances, policy=POLICY)
+        drawing = draw_search(inspection, target=target, utterances=utterances, policy=policy)
         graph.write_text(drawing, encoding="utf-8")
     if as_json:
-        asked = {"format": 1, "world": world, "target": target, "utterances": utterances, "policy": "uniform"}
-        typer.echo(json.dumps({**asked, "beam": beam, "epsilon": epsilon, "seed": seed, **asdict(inspection)}))
+        asked = {"format": 1, "world": world, "target": target, "utterances": utterances}
+        asked |= {"policy": policy if checkpoint else "uniform", "beam": beam, "epsilon": epsilon, "seed": seed}
+        typer.echo(json.dumps(asked | asdict(inspection)))
     else:
-        print_search(inspection, beam)
+        print_search(inspection, policy, beam)
         if graph:
             drawn = len(inspection.states)
             typer.echo(f"{drawn} of {drawn + inspection.left_out} states are drawn in {graph}")
@@ -86,6 +102,7 @@ def run_search(
     world: Any,
     target: Any,
     instructions: int,
+    learned: tuple[Policy, PolicyTables] | None = None,
     *,
     space: Literal["program", "execution"],
     beam: int,
@@ -93,7 +110,10 @@ def run_search(
     seed: int,
     limit: int,
 ) -> Inspection:
-    """Searches with the uniform policy; `limit` bounds the states of the inspection."""
+    """Searches with a learned policy that has read the instructions, or else with the uniform one.
+
+    `limit` bounds the states of the inspection.
+    """
     import jax
 
     from vbsix.domains.registry import get_domain
@@ -103,7 +123,7 @@ def run_search(
     language = get_domain(domain)
     extracted = min(EXTRACTED, beam * len(language.tokens))
     config = SearchConfig(space=space, beam=beam, epsilon=epsilon, program_beam=extracted)
-    programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed))
+    programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed), learned)
     best = jax.tree.map(lambda leaf: leaf[:SHOWN], programs)
     return inspect_search(language, graph, best, space=space, limit=limit)
 
@@ -118,11 +138,24 @@ def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
     def uniform(state: Any) -> Any:
         return jnp.full(len(domain.tokens), -math.log(len(domain.tokens)))
 
-    def run(world: Any, target: Any, key: Any) -> Any:
+    def run(world: Any, target: Any, key: Any, learned: Any) -> Any:
         problem = Problem(world, jnp.int32(instructions), target)
-        return program_search(domain, uniform, None, problem, key, instructions=instructions, config=config)
+        policy = learned[0].for_example(domain, learned[1]) if learned else uniform
+        return program_search(domain, policy, None, problem, key, instructions=instructions, config=config)
 
     return jax.jit(run)
+
+
+def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy, PolicyTables]:
+    """The policy of a checkpoint, and what it needs to know of the utterances."""
+    from vbsix.parser import load
+
+    parser = load(checkpoint)
+    if parser.domain.name != domain:
+        raise VbsixError(f"--checkpoint: {checkpoint} was trained for {parser.domain.name}, not for {domain}.")
+    if unknown := parser.unknown_words(utterances):
+        typer.echo(f"The model does not know: {', '.join(unknown)}", err=True)
+    return parser.policy, parser.read(utterances)
 
 
 def _parse(domain: str, option: str, text: str) -> Any:
@@ -134,14 +167,14 @@ def _parse(domain: str, option: str, text: str) -> Any:
         raise InvalidWorld(f"{option}: {error}") from None
 
 
-def print_search(inspection: Inspection, beam: int) -> None:
+def print_search(inspection: Inspection, policy: str, beam: int) -> None:
     """Prints the most probable programs found and what each iteration did."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"policy: {POLICY}")
+    console.print(f"policy: {policy}")
     console.print(f"search: {inspection.space} space, beam {beam}\n")
     if inspection.programs:
         console.print("probability  program")

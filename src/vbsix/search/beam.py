@@ -67,7 +67,7 @@ class Expansion(NamedTuple):
     representative: Int[Array, "*L K A"]
     """Index (slot * A + token) of the first transition that leads to the same state."""
     late: Float[Array, "*L"]
-    """Share of the next beam's states that belong to the critic's instructions."""
+    """Share of this beam's states that belong to the critic's instructions."""
 
 
 class Graph(NamedTuple):
@@ -104,21 +104,23 @@ def beam_search(
         config: how to search.
     """
     length = instructions * domain.max_tokens_per_instruction
+    limit = problem.instructions * domain.max_tokens_per_instruction
 
     def iterate(beam: Beam, step: tuple[Array, PRNGKeyArray]) -> tuple[Beam, Graph]:
         iteration, key = step
-        expansion, successors, kinds = _expand(domain, policy, problem, beam, iteration)
+        expansion, successors, kinds = _expand(domain, policy, problem, beam, iteration < limit)
         log_prefixes = (beam.log_chart[:, None] + expansion.log_policy).reshape(-1)
         live = kinds == LIVE
         group = _merge(expansion.successor_keys.reshape(-1, 2), kinds, config.space)
         log_chart = log_sum_by_group(jnp.where(live, log_prefixes, -jnp.inf), group)
+        log_chart = jnp.where(iteration + 1 < limit, log_chart, -jnp.inf)
         ranking = _rank(domain, critic, problem, successors, log_chart, config)
         chosen = explore(key, ranking, jnp.isfinite(log_chart), config.epsilon)
         following = _next_beam(beam, successors, log_prefixes, log_chart, group, chosen, live)
-        late = _is_late(domain, problem, following.states, config) & following.alive
+        late = _is_late(domain, problem, beam.states, config) & beam.alive
         expansion = expansion._replace(
             representative=group.reshape(expansion.kind.shape),
-            late=jnp.sum(late) / jnp.maximum(jnp.sum(following.alive), 1),
+            late=jnp.sum(late) / jnp.maximum(jnp.sum(beam.alive), 1),
         )
         return following, Graph(beam, expansion)
 
@@ -141,11 +143,10 @@ def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Bea
     )
 
 
-def _expand(domain: Domain, policy: Policy, problem: Problem, beam: Beam, iteration: Array):
+def _expand(domain: Domain, policy: Policy, problem: Problem, beam: Beam, within_limit: Bool[Array, ""]):
     """All transitions out of a beam, the successors (flat) and their kinds (flat)."""
     log_policy = jax.vmap(policy)(beam.states)
     successors, valid = jax.vmap(domain.expand)(beam.states)
-    within_limit = iteration < problem.instructions * domain.max_tokens_per_instruction
     valid &= beam.alive[:, None] & within_limit & jnp.isfinite(log_policy)
     finished = jax.vmap(jax.vmap(domain.instructions_done))(successors) == problem.instructions
     correct = jnp.ones_like(finished)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 ROUNDS = 4
 """Tables tried. With tables of at least 8 places a key, one key in about 10^10 searches finds no place of its own;
-it then counts as different from its equals, which costs a merge and nothing else."""
+it then counts as different from its equals, which costs a merge, or a path through it, and nothing else."""
 
 
 def _places(keys: UInt32[Array, "N 2"], size: int, number: int) -> Int[Array, " N"]:

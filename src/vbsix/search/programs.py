@@ -167,16 +167,20 @@ class Negatives(NamedTuple):
     """One program for each of the most probable incorrect terminal states."""
 
     programs: Programs
+    """Their `log_probability` is that of the last transition with all prefixes that lead to it."""
     dropped: Int[Array, ""]
     """How many incorrect terminal states, counted per iteration, got no program."""
 
 
-def extract_negatives(graph: Graph, size: int) -> Negatives:
+def extract_negatives(graph: Graph, size: int, space: str) -> Negatives:
     """The incorrect terminal states with the most probable last transition, each with the path that it ends."""
     iterations = graph.expansion.kind.shape[0]
     log_prefixes = graph.beam.log_chart[:, :, None] + graph.expansion.log_policy
     scores = jnp.where(graph.expansion.kind == INCORRECT, log_prefixes, -jnp.inf).reshape(iterations, -1)
     groups = graph.expansion.representative.reshape(iterations, -1)
+    if space == "program":  # where the search itself did not merge
+        keys = graph.expansion.successor_keys.reshape(iterations, -1, 2)
+        groups = jax.vmap(representatives)(keys, jnp.isfinite(scores))
 
     def best_of_iteration(scores, group):
         best = best_of_group(scores, group)

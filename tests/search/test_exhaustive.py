@@ -1,0 +1,165 @@
+"""Searches with a beam as large as the space, against the enumeration of all programs.
+
+The language is tangrams with no numbers beyond 2.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reference import search as twin
+from reference.comparison import quick_jit
+from reference.language import Language
+
+from vbsix.domains.tangrams import Tangrams
+from vbsix.search import Problem, SearchConfig, predict, program_search
+
+INSTRUCTIONS = 2
+WORLD = "1:3 2:0 3:1"
+STATES, PREFIXES = 1024, 2048
+"""More than there are at any length."""
+
+
+class SmallTangrams(Tangrams):
+    """Tangrams with few numbers."""
+
+    name = "small tangrams"
+    largest_number = 2
+
+
+DOMAIN = SmallTangrams()
+
+
+def log_policy(key: np.ndarray | jax.Array) -> jax.Array:
+    """Random logits from the bits of a state's key."""
+    bits = (key[0] >> np.arange(32, dtype=np.uint32)) & 1
+    weights = np.random.default_rng(1).normal(size=(len(DOMAIN.tokens), 32)).astype(np.float32)
+    return jax.nn.log_softmax(weights @ bits.astype(jnp.float32) / 4)
+
+
+def policy(state):
+    return log_policy(DOMAIN.key(state))
+
+
+class Enumeration(NamedTuple):
+    """All programs of a number of instructions."""
+
+    complete: dict[twin.Program, tuple[str, float]]
+    """The world that each leads to, and log p."""
+    prefixes: dict[twin.Program, tuple[twin.State, float]]
+    """The state that each unfinished prefix leads to, and log p."""
+
+    def correct(self, target: str) -> dict[twin.Program, float]:
+        return {program: score for program, (world, score) in self.complete.items() if world == target}
+
+    @property
+    def targets(self) -> list[str]:
+        """The worlds that programs lead to, those that most lead to first."""
+        return [world for world, _ in Counter(world for world, _ in self.complete.values()).most_common()]
+
+
+@functools.cache
+def enumeration(instructions: int) -> Enumeration:
+    language = Language("tangrams", instructions)
+    expand = quick_jit(lambda state: (DOMAIN.expand(state)[0], policy(state)))
+    compiled = {language.start(WORLD): DOMAIN.start(DOMAIN.parse_world(WORLD), INSTRUCTIONS)}
+    log_policies = {}
+
+    def fed(states):
+        for state in states:
+            if state not in log_policies:
+                successors, log_policies[state] = jax.tree.map(np.asarray, expand(compiled[state]))
+                for column, token in enumerate(DOMAIN.tokens):
+                    row = jax.tree.map(lambda leaf, column=column: leaf[column], successors)
+                    compiled.setdefault(language.step(state, token), row)
+        return [log_policies[state].tolist() for state in states]
+
+    task = twin.Task(
+        start=language.start(WORLD),
+        tokens=DOMAIN.tokens,
+        step=functools.cache(language.step),
+        done=language.commands,
+        correct=lambda state: True,
+        instructions=instructions,
+        longest=instructions * DOMAIN.max_tokens_per_instruction,
+    )
+    complete, prefixes = twin.enumerate_programs(task, fed)
+    worlds = {
+        program: language.world_text(functools.reduce(language.step, program, task.start)) for program in complete
+    }
+    return Enumeration({program: (worlds[program], score) for program, score in complete.items()}, prefixes)
+
+
+@functools.cache
+def compiled_search(space: str, beam: int):
+    config = SearchConfig(space, beam=beam, epsilon=0.0, program_beam=STATES)
+
+    def search(target):
+        problem = Problem(DOMAIN.parse_world(WORLD), jnp.int32(INSTRUCTIONS), target)
+        key = jax.random.key(0)
+        return program_search(DOMAIN, policy, None, problem, key, instructions=INSTRUCTIONS, config=config)
+
+    return quick_jit(search)
+
+
+def decode(programs) -> dict[twin.Program, float]:
+    """Programs in the order given, with log p."""
+    programs = jax.tree.map(np.asarray, programs)
+    found = programs.log_probability > -np.inf
+    tokens = [tuple(DOMAIN.tokens[token] for token in row if token >= 0) for row in programs.tokens[found]]
+    assert len(set(tokens)) == len(tokens)
+    return dict(zip(tokens, programs.log_probability[found].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("space", "beam"), [("execution", STATES), ("program", PREFIXES)])
+def test_every_correct_program_is_found(space, beam):
+    everything = enumeration(INSTRUCTIONS)
+    for target in everything.targets[:3]:
+        correct = everything.correct(target)
+        assert 50 <= len(correct) < STATES
+        programs, graph = compiled_search(space, beam)(DOMAIN.parse_world(target))
+        assert decode(programs) == pytest.approx(correct, abs=1e-4)
+        assert not graph.beam.alive.all(axis=1).any(), "a beam was full"
+
+
+def test_the_chart_sums_over_all_prefixes():
+    _, graph = compiled_search("execution", STATES)(DOMAIN.parse_world(WORLD))
+    by_state = [defaultdict(float) for _ in graph.beam.log_chart]
+    count = Counter()
+    for program, (state, log_probability) in enumeration(INSTRUCTIONS).prefixes.items():
+        if len(program) < len(by_state):
+            by_state[len(program)][state] += math.exp(log_probability)
+            count[len(program)] += 1
+    chart, paths = np.exp(np.asarray(graph.beam.log_chart)), np.asarray(graph.beam.paths)
+    for length, expected in enumerate(by_state):
+        np.testing.assert_allclose(np.sum(chart[length]), sum(expected.values()), rtol=1e-4)
+        np.testing.assert_allclose(chart[length][: len(expected)], sorted(expected.values(), reverse=True), rtol=1e-4)
+        assert not chart[length][len(expected) :].any()
+        assert paths[length].sum() == count[length]
+    assert sum(count.values()) > 1.5 * sum(len(states) for states in by_state), "hardly a state was merged"
+
+
+@pytest.mark.parametrize("instructions", [1, 2])
+def test_prediction_gives_the_most_probable_programs(instructions):
+    best = 40
+    complete = {program: score for program, (_, score) in enumeration(instructions).complete.items()}
+    expected = sorted(complete, key=lambda program: -complete[program])[:best]
+    found = decode(compiled_prediction(best)(jnp.int32(instructions)))
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert found == pytest.approx({program: complete[program] for program in expected}, abs=1e-4)
+    assert len(found) == min(best, len(complete))
+
+
+@functools.cache
+def compiled_prediction(best: int):
+    world = DOMAIN.parse_world(WORLD)
+    return quick_jit(
+        lambda instructions: predict(DOMAIN, policy, world, instructions, most=INSTRUCTIONS, beam=PREFIXES, best=best)
+    )

@@ -1,0 +1,152 @@
+"""Merging by hash tables against dictionaries."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vbsix.search.merging import ROUNDS, _places, best_of_group, choose, log_sum_by_group, lookup, representatives
+
+COUNT, QUERIES = 24, 16
+PLACES = 8 << (COUNT - 1).bit_length()
+"""Places of a hash table for so many keys."""
+
+compiled_representatives = jax.jit(representatives)
+compiled_lookup = jax.jit(lookup)
+compiled_log_sum = jax.jit(log_sum_by_group)
+compiled_best = jax.jit(best_of_group)
+
+
+def colliding(number: int) -> tuple[int, int]:
+    """Different keys that belong to the same place in every table: both lanes are equal in their low bits."""
+    return 5 + number * PLACES, 9 + number * 3 * PLACES
+
+
+any_key = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+few_keys = st.tuples(st.integers(0, 2), st.integers(0, 2))
+"""They differ in one lane only, now and then, and there are duplicates."""
+colliding_keys = st.integers(0, ROUNDS - 1).map(colliding)
+keys_strategy = st.one_of(any_key, few_keys, colliding_keys)
+
+
+def lists(of, size: int):
+    return st.lists(of, min_size=size, max_size=size)
+
+
+def as_keys(keys: list[tuple[int, int]]) -> np.ndarray:
+    return np.array(keys, np.uint32).reshape(-1, 2)
+
+
+def first_of_each(keys, live) -> dict[tuple[int, int], int]:
+    """The first live index of each key."""
+    first = {}
+    for index, (key, alive) in enumerate(zip(keys, live, strict=True)):
+        if alive:
+            first.setdefault(key, index)
+    return first
+
+
+@given(keys=lists(keys_strategy, COUNT), live=lists(st.booleans(), COUNT))
+def test_representatives(keys, live):
+    first = first_of_each(keys, live)
+    expected = [first[key] if alive else index for index, (key, alive) in enumerate(zip(keys, live, strict=True))]
+    assert compiled_representatives(as_keys(keys), np.array(live)).tolist() == expected
+
+
+@given(
+    keys=lists(keys_strategy, COUNT),
+    live=lists(st.booleans(), COUNT),
+    queries=lists(keys_strategy, QUERIES),
+    known=lists(st.integers(0, COUNT - 1), QUERIES),
+)
+def test_lookup(keys, live, queries, known):
+    queries = queries[: QUERIES // 2] + [keys[index] for index in known[QUERIES // 2 :]]
+    first = first_of_each(keys, live)
+    found = compiled_lookup(as_keys(keys), np.array(live), as_keys(queries))
+    assert found.tolist() == [first.get(query, -1) for query in queries]
+
+
+@given(numbers=lists(st.integers(0, 7), COUNT), live=lists(st.booleans(), COUNT))
+def test_more_collisions_than_tables_cost_merges_and_nothing_else(numbers, live):
+    """Eight keys want the same place. Those that find none stand for themselves; none is taken for another."""
+    keys = [colliding(number) for number in numbers]
+    first = first_of_each(keys, live)
+    found = compiled_representatives(as_keys(keys), np.array(live)).tolist()
+    settled = 0
+    for key, index in first.items():
+        members = [i for i in range(COUNT) if live[i] and keys[i] == key]
+        alone = all(found[i] == i for i in members)
+        assert alone or all(found[i] == index for i in members)
+        settled += all(found[i] == index for i in members)
+    assert settled >= min(len(first), ROUNDS)
+    places = compiled_lookup(as_keys(keys), np.array(live), as_keys(keys)).tolist()
+    assert all(place in (-1, first.get(key)) for place, key in zip(places, keys, strict=True))
+
+
+def test_the_collisions_are_real():
+    """The keys of these tests do share their places, as long as the tables are built as they are."""
+    keys = jnp.array(as_keys([colliding(number) for number in range(8)]))
+    assert len({tuple(key) for key in keys.tolist()}) == 8
+    for number in range(ROUNDS):
+        assert len(set(_places(keys, PLACES, number).tolist())) == 1
+
+
+def test_many_random_keys():
+    """As many keys as a search of the paper's size merges, half of them twice."""
+    random = np.random.default_rng(0)
+    keys = random.integers(0, 2**32, (600, 2), dtype=np.uint32)
+    keys = keys[random.permutation(np.concatenate([np.arange(600), np.arange(600)]))]
+    first = first_of_each([tuple(key) for key in keys.tolist()], [True] * 1200)
+    expected = [first[tuple(key)] for key in keys.tolist()]
+    assert compiled_representatives(keys, np.ones(1200, bool)).tolist() == expected
+    assert compiled_lookup(keys, np.ones(1200, bool), keys).tolist() == expected
+
+
+def by_group(groups: list[int]) -> list[int]:
+    """Groups as `representatives` gives them: each is named by the index of its first member."""
+    first = {}
+    return [first.setdefault(group, index) for index, group in enumerate(groups)]
+
+
+values_strategy = st.one_of(st.just(-math.inf), st.floats(-120, 0, width=32), st.sampled_from([-1.0, -2.0]))
+
+
+@given(values=lists(values_strategy, COUNT), groups=lists(st.integers(0, 5), COUNT))
+def test_log_sum_by_group(values, groups):
+    group = by_group(groups)
+    total = defaultdict(float)
+    for value, index in zip(values, group, strict=True):
+        total[index] += math.exp(value)
+    found = compiled_log_sum(np.array(values, np.float32), np.array(group, np.int32)).tolist()
+    for index in range(COUNT):
+        expected = math.log(total[index]) if total[index] else -math.inf
+        assert found[index] == pytest.approx(expected, abs=1e-4)
+
+
+@given(values=lists(values_strategy, COUNT), groups=lists(st.integers(0, 5), COUNT))
+def test_best_of_group(values, groups):
+    group = by_group(groups)
+    found = compiled_best(np.array(values, np.float32), np.array(group, np.int32)).tolist()
+    for name in set(group):
+        members = [index for index in range(COUNT) if group[index] == name]
+        assert found[name] == max(members, key=lambda index: (values[index], -index))
+
+
+def test_log_sum_of_tiny_probabilities():
+    """Thirty-five tokens of a nearly uniform policy are beyond what a float32 can hold as a probability."""
+    found = compiled_log_sum(np.full(COUNT, -500, np.float32), np.zeros(COUNT, np.int32))
+    assert found[0] == pytest.approx(-500 + math.log(COUNT), abs=1e-4)
+
+
+def test_choose():
+    tree = {"a": np.arange(5), "b": np.arange(10).reshape(5, 2)}
+    chosen = choose(tree, jnp.array([3, 0]))
+    assert chosen["a"].tolist() == [3, 0]
+    assert chosen["b"].tolist() == [[6, 7], [0, 1]]
