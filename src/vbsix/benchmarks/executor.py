@@ -40,6 +40,7 @@ def bench_executor(name: str) -> dict[str, Any]:
         return successors, valid, jax.vmap(jax.vmap(domain.key))(successors)
 
     timing = measure(transitions, states)
+    without_keys = measure(jax.vmap(domain.expand), states)
     count = STATES * len(domain.tokens)
     reference = reference_speed(name)
     speed = count / timing.seconds
@@ -47,6 +48,7 @@ def bench_executor(name: str) -> dict[str, Any]:
         "transitions_per_second": speed,
         "reference_transitions_per_second": reference,
         "times_reference": speed / reference if reference else None,
+        "transitions_per_second_without_keys": count / without_keys.seconds,
         "fastest_transitions_per_second": count / timing.fastest,
         "slowest_transitions_per_second": count / timing.slowest,
         "bytes_written_per_transition": _successor_bytes(states),

@@ -1,16 +1,21 @@
 """Speed of the searches: searches a second, a search being one example through `program_search`.
 
-Networks are freshly drawn, rows made up, and words read beforehand: an example is read once, its states are many.
+Networks are freshly drawn, rows made up, and words read beforehand: an example is read once, its states are many. A
+beam that has run dry, as most do under a policy that has learnt nothing, takes as long as a full one; how full they are
+is told.
 
 Where the time goes is measured part by part. Each part runs alone, for all iterations in one compiled loop, on the
-states that the search has met. It is not compiled there as it is within the search, so shares are of the sum of the
-parts and the rest, which is what the parts leave of the search's time, if anything: ranking and exploration.
+states that a search in execution space has met. It is not compiled there as it is within a search, so shares are of the
+sum of the parts and the rest, which is what the parts leave of the search's time, if anything: ranking, exploration.
+
+The memory is that of the paper's own search, in execution space with a critic, which needs the most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -26,25 +31,36 @@ from vbsix.domains.registry import get_domain
 from vbsix.models import Critic, NetworkConfig, Policy
 from vbsix.models.critic import CriticTables
 from vbsix.models.policy import PolicyTables
-from vbsix.search import Graph, Problem, Programs, SearchConfig, complete_programs, extract_programs, join
-from vbsix.search import program_search as search_programs
+from vbsix.search import (
+    Graph,
+    Problem,
+    Programs,
+    SearchConfig,
+    complete_programs,
+    extract_programs,
+    join,
+    program_search,
+)
 from vbsix.search.beam import INVALID, LIVE
 from vbsix.search.merging import best_of_group, choose, log_sum_by_group, representatives
 
-PARTS = "executor", "merging", "policy", "critic", "extraction", "rest"
 COMBINATIONS = "program", "program+critic", "execution", "execution+critic"
+PARTS = "executor", "merging", "policy", "critic", "extraction", "rest"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is searched at a time; the paper's by default."""
+    """How much is searched at a time, and with what networks; the paper's by default."""
 
     examples: int = 8
     instructions: int = 5
     seeds: int = 6
     """For the memory; the time is that of one seed."""
-    search: SearchConfig = SearchConfig()
-    network: NetworkConfig = NetworkConfig()
+    search: SearchConfig = field(default_factory=SearchConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+
+
+PAPER = Sizes()
 
 
 class Reading(NamedTuple):
@@ -62,126 +78,128 @@ TABLE_AXES = PolicyTables._make([None, 0, None, 0, 0, 0]), CriticTables._make([N
 READING_AXES = Reading._make([None, None, *TABLE_AXES, 0])
 """Where a reading has its axis of examples; None: they share it."""
 
-Part = Callable[[Reading, Arrays, Graph], Any]
 
-
-def bench_search(name: str, sizes: Sizes = Sizes()) -> dict[str, Any]:
+def bench_search(name: str, sizes: Sizes = PAPER) -> dict[str, Any]:
     """Measures the four searches of one domain."""
     domain = get_domain(name)
     vectors, examples = _make_up_examples(domain, sizes)
-
-    def read(seed: Array) -> Reading:
-        return _read(domain, sizes.network, vectors, examples, jax.random.key(seed))
-
-    results = {combination: _bench(domain, combination, sizes, read, examples) for combination in COMBINATIONS}
-
-    def ratio(ending: str) -> float:
-        return results["program" + ending]["searches_per_second"] / results["execution" + ending]["searches_per_second"]
-
+    read = partial(_read, domain, sizes.network, vectors, examples)
+    reading = jax.jit(read)(jax.random.key(0))
+    searches = {combination: _search(domain, combination, sizes) for combination in COMBINATIONS}
+    timings = {combination: measure(search, reading, examples) for combination, search in searches.items()}
+    _, graph = jax.jit(searches["execution"])(reading, examples)
+    parts = {part: measure(*call).seconds for part, call in _parts(domain, sizes, reading, examples, graph).items()}
+    results: dict[str, Any] = {
+        combination: {
+            "searches_per_second": sizes.examples / timing.seconds,
+            "fastest_searches_per_second": sizes.examples / timing.fastest,
+            "slowest_searches_per_second": sizes.examples / timing.slowest,
+            "compile_seconds": timing.compile_seconds,
+            "shares": _shares(combination, parts, timing.seconds),
+        }
+        for combination, timing in timings.items()
+    }
+    for critic in "", "+critic":
+        ratio = timings[f"execution{critic}"].seconds / timings[f"program{critic}"].seconds
+        results[f"execution{critic}"]["execution_over_program"] = ratio
     return {
         **results,
-        "execution_over_program": ratio(""),
-        "execution_over_program_with_critic": ratio("+critic"),
+        "memory_bytes": _memory(searches["execution+critic"], read, examples, sizes.seeds),
+        "memory_seeds": sizes.seeds,
         "examples": sizes.examples,
         "instructions": sizes.instructions,
-        "seeds_in_memory": sizes.seeds,
         "beam": sizes.search.beam,
         "rerank": sizes.search.rerank,
+        "beam_filled": float(jnp.mean(graph.beam.alive)),
         **environment(),
     }
 
 
-def _bench(
-    domain: Domain, combination: str, sizes: Sizes, read: Callable[[Array], Reading], examples: Arrays
-) -> dict[str, Any]:
-    space, _, ranks = combination.partition("+")
-    config = replace(sizes.search, space=space)
+def _search(domain: Domain, combination: str, sizes: Sizes) -> Callable[[Reading, Arrays], tuple[Programs, Graph]]:
+    """The search of all examples."""
+    space, _, critic_ranks = combination.partition("+")
 
     def search(reading: Reading, example: Arrays) -> tuple[Programs, Graph]:
-        critic = reading.critic.for_example(domain, reading.critic_tables) if ranks else None
-        return search_programs(
+        return program_search(
             domain,
             reading.policy.for_example(domain, reading.policy_tables),
-            critic,
+            reading.critic.for_example(domain, reading.critic_tables) if critic_ranks else None,
             Problem(example.world, example.instructions, example.target),
             reading.key,
             instructions=sizes.instructions,
-            config=config,
+            config=replace(sizes.search, space=space),
         )
 
-    search_all = jax.vmap(search, in_axes=(READING_AXES, 0))
-    reading = jax.jit(read)(jnp.int32(0))
-    timing = measure(search_all, reading, examples)
-    _, graph = jax.jit(search_all)(reading, examples)
-    parts = {
-        part: measure(jax.vmap(function, in_axes=(READING_AXES, 0, 0)), reading, examples, graph).seconds
-        for part, function in _parts(domain, config, bool(ranks)).items()
-    }
-    parts["rest"] = max(0.0, timing.seconds - sum(parts.values()))
-    return {
-        "searches_per_second": sizes.examples / timing.seconds,
-        "fastest_searches_per_second": sizes.examples / timing.fastest,
-        "slowest_searches_per_second": sizes.examples / timing.slowest,
-        "compile_seconds": timing.compile_seconds,
-        "shares": {part: parts.get(part, 0.0) / sum(parts.values()) for part in PARTS},
-        "hits": float(jnp.mean(jax.vmap(lambda graph: graph.hit)(graph))),
-        "memory_bytes": _memory(search_all, read, examples, sizes.seeds),
-    }
+    return jax.vmap(search, in_axes=(READING_AXES, 0))
 
 
-def _parts(domain: Domain, config: SearchConfig, critic_ranks: bool) -> dict[str, Part]:
-    """The parts of a search of one example, each for all iterations."""
+def _parts(domain: Domain, sizes: Sizes, reading: Reading, examples: Arrays, graph: Graph) -> dict[str, tuple]:
+    """The parts of a search, each a function and its arguments; they are written for one example."""
+    config = sizes.search
 
-    def executor(reading: Reading, example: Arrays, graph: Graph):
-        def of_beam(layer: Graph):
-            successors, valid = jax.vmap(domain.expand)(layer.beam.states)
-            flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
-            # A search keeps some of the successors only; to return all would measure the writing of them.
-            return choose(flat, jnp.maximum(layer.beam.chosen, 0)), valid, jax.vmap(domain.key)(flat)
+    def executor(layer: Graph):
+        successors, valid = jax.vmap(domain.expand)(layer.beam.states)
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
+        # Of the successors, a search writes out those that it chooses; all are measured up to there.
+        return choose(flat, jnp.maximum(layer.beam.chosen, 0)), valid, jax.vmap(domain.key)(flat)
 
-        return jax.lax.map(of_beam, graph)
+    def merging(merges: bool, layer: Graph):
+        kind = layer.expansion.kind.reshape(-1)
+        log_prefixes = (layer.beam.log_chart[:, None] + layer.expansion.log_policy).reshape(-1)
+        values = jnp.where(kind == LIVE, log_prefixes, -jnp.inf)
+        group = jnp.arange(kind.size, dtype=jnp.int32)
+        if merges:
+            group = representatives(layer.expansion.successor_keys.reshape(-1, 2), kind != INVALID)
+        return group, log_sum_by_group(values, group), best_of_group(values, group)
 
-    def merging(reading: Reading, example: Arrays, graph: Graph):
-        def of_beam(layer: Graph):
-            kind = layer.expansion.kind.reshape(-1)
-            log_prefixes = (layer.beam.log_chart[:, None] + layer.expansion.log_policy).reshape(-1)
-            values = jnp.where(kind == LIVE, log_prefixes, -jnp.inf)
-            group = jnp.arange(kind.size, dtype=jnp.int32)
-            if config.space == "execution":
-                group = representatives(layer.expansion.successor_keys.reshape(-1, 2), kind != INVALID)
-            return group, log_sum_by_group(values, group), best_of_group(values, group)
-
-        return jax.lax.map(of_beam, graph)
-
-    def policy(reading: Reading, example: Arrays, graph: Graph):
+    def policy(reading: Reading, graph: Graph):
         of_state = reading.policy.for_example(domain, reading.policy_tables)
         return jax.lax.map(jax.vmap(of_state), graph.beam.states)
 
-    def critic(reading: Reading, example: Arrays, graph: Graph):
+    def critic(reading: Reading, graph: Graph):
         of_state = reading.critic.for_example(domain, reading.critic_tables)
-        # As many states as the actor hands to the critic: those of the beam again and again.
-        again = jnp.arange(config.rerank) % config.beam
-        return jax.lax.map(lambda states: jax.vmap(of_state)(choose(states, again)), graph.beam.states)
+        # The states of a beam again and again are as many as the actor hands to the critic.
+        candidates = jnp.arange(config.rerank) % config.beam
+        return jax.lax.map(lambda states: jax.vmap(of_state)(choose(states, candidates)), graph.beam.states)
 
-    def extraction(reading: Reading, example: Arrays, graph: Graph):
-        if config.space == "program":
-            return complete_programs(graph, config.program_beam)
-        return extract_programs(domain, graph, join(graph, config.space), example.instructions, config.program_beam)
+    def extraction(example: Arrays, graph: Graph):
+        return extract_programs(domain, graph, join(graph, "execution"), example.instructions, config.program_beam)
 
-    parts = {"executor": executor, "merging": merging, "policy": policy, "extraction": extraction}
-    return parts | ({"critic": critic} if critic_ranks else {})
+    def of_layers(part: Callable[[Graph], Any]) -> Callable[[Graph], Any]:
+        return jax.vmap(lambda graph: jax.lax.map(part, graph))
+
+    of_reading = (READING_AXES, 0)
+    return {
+        "executor": (of_layers(executor), graph),
+        "merging in program": (of_layers(partial(merging, False)), graph),
+        "merging in execution": (of_layers(partial(merging, True)), graph),
+        "policy": (jax.vmap(policy, of_reading), reading, graph),
+        "critic": (jax.vmap(critic, of_reading), reading, graph),
+        "extraction in program": (jax.vmap(lambda graph: complete_programs(graph, config.program_beam)), graph),
+        "extraction in execution": (jax.vmap(extraction), examples, graph),
+    }
 
 
-def _memory(search_all: Callable, read: Callable[[Array], Reading], examples: Arrays, seeds: int) -> int:
-    """Bytes of a search of all examples for several seeds: what it takes, returns and needs in between."""
-    readings = jax.eval_shape(jax.vmap(read), jnp.arange(seeds))
-    compiled = jax.jit(jax.vmap(search_all, in_axes=(0, None))).lower(readings, examples).compile()
+def _shares(combination: str, parts: dict[str, float], total: float) -> dict[str, float]:
+    """The share of each part in the time of a search."""
+    space, _, critic_ranks = combination.partition("+")
+    seconds = {part: parts.get(part, parts.get(f"{part} in {space}", 0.0)) for part in PARTS}
+    if not critic_ranks:
+        seconds["critic"] = 0.0
+    seconds["rest"] = max(0.0, total - sum(seconds.values()))
+    return {part: of_part / sum(seconds.values()) for part, of_part in seconds.items()}
+
+
+def _memory(search: Callable, read: Callable[[PRNGKeyArray], Reading], examples: Arrays, seeds: int) -> int | None:
+    """Bytes of a search of all examples for several seeds: what it takes, gives and needs in between, if known."""
+    readings = jax.eval_shape(jax.vmap(read), jax.random.split(jax.random.key(0), seeds))
+    compiled = jax.jit(jax.vmap(search, in_axes=(0, None))).lower(readings, examples).compile()
     sizes = compiled.memory_analysis()
-    return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
+    return sizes and sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
 
 def _make_up_examples(domain: Domain, sizes: Sizes) -> tuple[Array, Arrays]:
-    """The vectors of the words, and the examples."""
+    """The vectors of all words, and examples."""
     rows = [made_up.row for made_up in generate(domain.name, sizes.examples, seed=0, utterances=sizes.instructions)]
     words = random_words((text for row in rows for text in row.utterances), dimensions=sizes.network.word)
     examples = prefixes(rows, [sizes.instructions])
@@ -190,7 +208,7 @@ def _make_up_examples(domain: Domain, sizes: Sizes) -> tuple[Array, Arrays]:
 
 
 def _read(domain: Domain, config: NetworkConfig, vectors: Array, examples: Arrays, key: PRNGKeyArray) -> Reading:
-    """Draws networks and reads all examples."""
+    """Draws networks and has them read all examples."""
     policy_key, critic_key, search_key = jax.random.split(key, 3)
     policy, critic = Policy(domain, config, key=policy_key), Critic(domain, config, key=critic_key)
 

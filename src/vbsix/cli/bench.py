@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from vbsix.cli.execute import complete_domain
+from vbsix.errors import UnknownName
+
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
@@ -48,8 +51,68 @@ def executor(as_json: Json = False) -> None:
     )
 
 
-def _optional(value: float | None, scale: float, form: str) -> str:
-    return "not installed" if value is None else format(value * scale, form)
+@app.command()
+def search(
+    domains: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DOMAIN]...", help="All of them by default.", autocompletion=complete_domain),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Searches a second at the paper's sizes, where their time goes, and their memory.
+
+    A search is one example of 5 instructions, in program or in execution space, with or without a critic. Networks
+    are freshly drawn. It takes some minutes, most of them to compile.
+    """
+    from rich.console import Console
+
+    from vbsix.benchmarks.search import COMBINATIONS, PARTS, bench_search
+    from vbsix.data.examples import PAPER_SETTINGS
+
+    names = domains or sorted(PAPER_SETTINGS)
+    for name in names:
+        if name not in PAPER_SETTINGS:
+            raise UnknownName("domain", name, PAPER_SETTINGS)
+    results = {}
+    for name in names:
+        with Console(stderr=True).status(f"measuring {name}"):
+            results[name] = bench_search(name)
+    if as_json:
+        typer.echo(json.dumps(results, indent=2))
+        return
+    figures = {f"{name} {how}": result[how] for name, result in results.items() for how in COMBINATIONS}
+    measured_on = next(iter(results.values()))
+    _table(
+        "Searches a second",
+        ["search", "searches", "slowest to fastest", "times program", "compile, s"],
+        [
+            [
+                title,
+                f"{figure['searches_per_second']:.0f}",
+                f"{figure['slowest_searches_per_second']:.0f} to {figure['fastest_searches_per_second']:.0f}",
+                f"{figure.get('execution_over_program', 1):.2f}",
+                f"{figure['compile_seconds']:.1f}",
+            ]
+            for title, figure in figures.items()
+        ],
+        measured_on,
+    )
+    _table(
+        "Where their time goes, in %",
+        ["search", *PARTS],
+        [[title, *(f"{100 * figure['shares'][part]:.0f}" for part in PARTS)] for title, figure in figures.items()],
+        measured_on,
+    )
+    _table(
+        f"Memory of {measured_on['examples']} examples and {measured_on['memory_seeds']} seeds, in MB",
+        ["domain", "execution+critic"],
+        [[name, _optional(result["memory_bytes"], 1e-6, ".0f", "unknown")] for name, result in results.items()],
+        measured_on,
+    )
+
+
+def _optional(value: float | None, scale: float, form: str, missing: str = "not installed") -> str:
+    return missing if value is None else format(value * scale, form)
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]], measured_on: dict) -> None:
@@ -59,7 +122,7 @@ def _table(title: str, columns: list[str], rows: list[list[str]], measured_on: d
     versions = ", ".join(f"{name} {number}" for name, number in measured_on["versions"].items())
     table = Table(title=title, caption=f"{measured_on['device']}, {measured_on['cores']} cores; {versions}")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right")
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
     Console().print(table)
