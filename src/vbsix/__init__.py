@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vbsix.domains.registry import available_domains, get_domain, register_domain
     from vbsix.errors import InvalidData, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
+    from vbsix.parser import Parser, load
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ __all__ = [
     "InvalidData",
     "InvalidProgram",
     "InvalidWorld",
+    "Parser",
     "Step",
     "UnknownName",
     "VbsixError",
@@ -28,6 +30,7 @@ __all__ = [
     "available_domains",
     "execute",
     "get_domain",
+    "load",
     "register_domain",
 ]
 
@@ -36,6 +39,7 @@ _HOMES = {
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
     "vbsix.errors": ["InvalidData", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
+    "vbsix.parser": ["Parser", "load"],
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

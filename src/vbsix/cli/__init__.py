@@ -10,10 +10,15 @@ from typing import Annotated, NoReturn
 import typer
 
 from vbsix import __version__
-from vbsix.cli import bench, data
+from vbsix.cli import bench, config, data
 from vbsix.cli.demo import demo
+from vbsix.cli.evaluate import evaluate
 from vbsix.cli.execute import execute
+from vbsix.cli.export import export
+from vbsix.cli.parse import parse
+from vbsix.cli.plot import plot
 from vbsix.cli.search import search
+from vbsix.cli.train import train
 from vbsix.errors import VbsixError
 
 app = typer.Typer(
@@ -28,6 +33,12 @@ app.command()(demo)
 # A program may hold -1, which is not an option.
 app.command(context_settings={"ignore_unknown_options": True})(execute)
 app.command()(search)
+app.command()(train)
+app.command()(plot)
+app.command()(evaluate)
+app.command()(parse)
+app.command()(export)
+app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 

@@ -1,0 +1,41 @@
+"""`vbsix config`: all settings of a run, and what they mean."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vbsix.cli.execute import complete_domain
+
+app = typer.Typer(help="Show the settings of a run.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def show(
+    domain: Annotated[
+        str, typer.Argument(metavar="[DOMAIN]", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
+    ] = "tangrams",
+    method: Annotated[
+        str, typer.Option(help="vbsix, mml, execution-only, value-only, expert-mml, reinforce.")
+    ] = "vbsix",
+    quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not the paper's.")] = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")
+    ] = None,
+) -> None:
+    """Print a method's settings as TOML, which `vbsix train --config FILE` reads.
+
+    Example: vbsix config show scene --method mml > mml.toml
+    """
+    from vbsix.domains.registry import get_domain
+    from vbsix.training import config
+
+    get_domain(domain)
+    shown = config.quick(domain, method) if quick else config.preset(domain, method)
+    typer.echo(config.to_toml(config.override_from_text(shown, settings or [])), nl=False)

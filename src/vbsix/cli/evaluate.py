@@ -1,0 +1,178 @@
+"""`vbsix evaluate`: how good the seeds of a run are."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vbsix.cli.cache import use_compilation_cache
+from vbsix.errors import UnknownName, VbsixError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from vbsix.data.examples import Row
+    from vbsix.evaluation import Calibration, Prediction, Report
+    from vbsix.training.config import Config
+
+IN_BOLD = ("3", "5")
+"""The numbers of utterances that papers report."""
+
+
+def evaluate(
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or an exported model.")],
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files. Default: the run's data.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out.")
+    ] = "dev",
+    predictions: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, metavar="FILE", help="Write every prediction, as a line of JSON each."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Measure the accuracy of each seed of a run after 1, 2, ... utterances.
+
+    A prediction is right if its last world is. It is spurious if it comes to the right world through wrong ones.
+
+    Example: vbsix evaluate runs/scene --data data --split test
+    """
+    use_compilation_cache()
+    from rich.console import Console
+    from rich.progress import track
+
+    from vbsix.evaluation import predict_rows, report
+    from vbsix.parser import load_all
+
+    parsers = load_all(path)
+    rows = read_split(parsers[0].config, data or _own_data(path), split)
+    stderr = Console(stderr=True)
+    shown = track(parsers, "evaluating", console=stderr, transient=True, disable=not stderr.is_terminal)
+    by_seed = [predict_rows(parser, rows) for parser in shown]
+    names = [parser.provenance["seed"] for parser in parsers]
+    if predictions:
+        _write_predictions(predictions, names, by_seed)
+    found = report(by_seed)
+    if as_json:
+        typer.echo(json.dumps({"format": 1, "split": split, "seeds": names, **asdict(found)}))
+    else:
+        _print_report(found, names, split)
+
+
+def read_split(config: Config, source: str, split: str) -> Sequence[Row]:
+    """The rows of a split of a data folder or of the embedded corpus."""
+    from vbsix.data.scone import load_split
+    from vbsix.domains.registry import get_domain
+    from vbsix.training.task import SYNTHETIC, load_task
+
+    if source != SYNTHETIC:
+        return load_split(Path(source), get_domain(config.domain), split)
+    splits = load_task(config, source).splits
+    if split not in splits:
+        raise UnknownName("split of the synthetic corpus", split, splits)
+    return splits[split].rows
+
+
+def _own_data(path: Path) -> str:
+    from vbsix.training.run import open_run
+
+    if not path.is_dir():
+        raise VbsixError(f"{path}: a model does not know where its data is; give --data.")
+    return open_run(path).source
+
+
+def _write_predictions(path: Path, seeds: Sequence[int], by_seed: Sequence[Sequence[Prediction]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for seed, predictions in zip(seeds, by_seed, strict=True):
+            file.writelines(json.dumps(_line(seed, prediction)) + "\n" for prediction in predictions)
+
+
+def _line(seed: int, prediction: Prediction) -> dict[str, Any]:
+    row, parse = prediction.row, prediction.parse
+    best = asdict(parse.readings[0]) if parse.readings else {}
+    return {
+        "id": row.id,
+        "seed": seed,
+        "utterances": parse.utterances,
+        "world": parse.world,
+        "target": row.worlds[prediction.length],
+        "correct": prediction.correct,
+        "spurious": prediction.spurious,
+        **{name: best.get(name) for name in ("commands", "worlds", "probability", "confidence")},
+    }
+
+
+def _print_report(report: Report, seeds: Sequence[int], split: str) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    means = _table(
+        f"accuracy on {split}, %", "utterances", "examples", "accuracy", "95% interval", "passing", "spurious"
+    )
+    own = _table("each seed, % (95% interval)", "seed")
+    for name, accuracies in report.accuracy.items():
+        style = "bold" if name in IN_BOLD else ""
+        spread = f" ± {_percent(statistics.stdev(accuracies))}" if len(accuracies) > 1 else ""
+        low, high = report.intervals[name]
+        means.add_row(
+            name,
+            str(report.examples[name]),
+            _percent(statistics.mean(accuracies)) + spread,
+            f"{_percent(low)} to {_percent(high)}",
+            _percent(_mean(report.intermediate[name])),
+            _percent(_mean(report.spurious[name])),
+            style=style,
+        )
+        own.add_column(name, justify="right", style=style, no_wrap=True)
+    for place, seed in enumerate(seeds):
+        cells = []
+        for name, intervals in report.seed_intervals.items():
+            low, high = intervals[place]
+            cells.append(f"{_percent(report.accuracy[name][place])} ({100 * low:.0f}-{100 * high:.0f})")
+        own.add_row(str(seed), *cells)
+    console.print(means)
+    console.print(
+        "accuracy: mean over seeds ± standard deviation, and the mean's bootstrap interval over examples.\n"
+        "passing: the world after so many utterances when whole rows are parsed.\n"
+        "spurious: of the right predictions, those that pass through a wrong world.\n",
+        soft_wrap=True,
+    )
+    console.print(own)
+    console.print(_calibration_table(report.calibration))
+    console.print(f"expected calibration error: {_percent(report.calibration.error)}%")
+
+
+def _calibration_table(calibration: Calibration) -> Table:
+    table = _table("confidence and accuracy, %", "confidence from", "to", "predictions", "confidence", "accuracy")
+    for one in calibration.bins:
+        if one.count:
+            bounds = f"{100 * one.low:.0f}", f"{100 * one.high:.0f}"
+            table.add_row(*bounds, str(one.count), _percent(one.confidence), _percent(one.accuracy))
+    return table
+
+
+def _table(title: str, *headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if known else None
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"

@@ -1,0 +1,31 @@
+"""`vbsix export`: a run's model as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write, by custom *.safetensors.")],
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
+    ] = None,
+    half: Annotated[bool, typer.Option("--half", help="Half the precision, half the size.")] = False,
+) -> None:
+    """Make one small file from which `vbsix parse` and `vbsix.load` work with no other file.
+
+    It holds weights, vocabulary and config. Word vectors are folded into the weights and not passed on.
+
+    Example: vbsix export runs/scene --seed 0 --out scene.safetensors
+    """
+    from vbsix.parser import load
+
+    parser = load(path, seed)
+    parser.export(out, half)
+    size = out.stat().st_size / 1e6
+    made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())
+    typer.echo(f"{out}: {parser.domain.name}, {len(parser.words.words)} words, {size:.1f} MB ({made_by})")

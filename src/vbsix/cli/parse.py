@@ -1,0 +1,127 @@
+"""`vbsix parse`: put a trained parser to use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vbsix.cli.cache import use_compilation_cache
+from vbsix.errors import VbsixError
+
+if TYPE_CHECKING:
+    from vbsix.parser import Parse, Parser, Reading
+
+
+def parse(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run's folder, or an exported model.")],
+    utterances: Annotated[
+        list[str] | None, typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")
+    ] = None,
+    world: Annotated[str | None, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
+    ] = None,
+    best: Annotated[int, typer.Option(min=1, help="How many readings to give.")] = 1,
+    min_confidence: Annotated[
+        float, typer.Option(min=0, max=1, help="Abstain where the best reading's confidence is lower.")
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the readings as JSON.")] = False,
+) -> None:
+    """Read instructions: their commands, how probable they are, and the worlds before and after.
+
+    Without instructions and --world, requests come from standard input, a line of JSON each, as in
+    {"world": "1:0 2:3", "utterances": ["swap them"], "id": 7}, and a line of JSON answers each.
+
+    Example: vbsix parse runs/tangrams --world "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
+    """
+    use_compilation_cache()
+    from vbsix.parser import load
+
+    if (world is None) != (not utterances):
+        raise VbsixError("give --world and instructions, or neither to read requests from standard input.")
+    parser = load(model, seed)
+    if world is None or not utterances:
+        requests = typer.get_binary_stream("stdin")
+        if requests.isatty():
+            typer.echo("Reading requests from standard input, a line of JSON each.", err=True)
+        for answer in _answers(parser, requests, best, min_confidence):
+            typer.echo(json.dumps(answer))
+        return
+    found = parser.parse(world, utterances, best)
+    if as_json:
+        typer.echo(json.dumps(_to_json(found, min_confidence)))
+        return
+    if found.unknown_words:
+        typer.echo(f"The model does not know: {', '.join(found.unknown_words)}", err=True)
+    if found.unread_words:
+        typer.echo(f"The model does not read, at the end of utterances: {' '.join(found.unread_words)}", err=True)
+    if not found.readings:
+        typer.echo("No program found.")
+    elif found.confidence < min_confidence:
+        typer.echo(f"Abstained: the confidence is {found.confidence:.4g}, less than {min_confidence:g}.")
+    else:
+        _print_readings(parser.domain.name, found)
+
+
+def _answers(parser: Parser, lines: Iterable[bytes], best: int, min_confidence: float) -> Iterator[dict[str, Any]]:
+    """An answer to each line that is not blank, errors too."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        request: Any = None
+        try:
+            request = json.loads(line.decode())
+            found = parser.parse(*_check_request(request), best)
+            answer = _to_json(found, min_confidence)
+        except (ValueError, RecursionError) as error:
+            answer = {"error": f"line {number}: not JSON: {error}"}
+        except VbsixError as error:
+            answer = {"error": f"line {number}: {error}"}
+        yield {"id": request["id"], **answer} if isinstance(request, dict) and "id" in request else answer
+
+
+def _check_request(request: Any) -> tuple[str, list[str]]:
+    if not isinstance(request, dict):
+        raise VbsixError('expected an object such as {"world": "...", "utterances": ["..."]}.')
+    world, utterances = request.get("world"), request.get("utterances")
+    if not isinstance(world, str):
+        raise VbsixError('"world" is missing or not a text.')
+    if not isinstance(utterances, list) or not all(isinstance(utterance, str) for utterance in utterances):
+        raise VbsixError('"utterances" is missing or not a list of texts.')
+    return world, utterances
+
+
+def _to_json(found: Parse, min_confidence: float) -> dict[str, Any]:
+    """The parse; one that is not confident enough is withheld."""
+    abstained = found.confidence < min_confidence
+    withheld = {"readings": []} if abstained else {}
+    return {"format": 1, "abstained": abstained, "confidence": found.confidence, **asdict(found), **withheld}
+
+
+def _print_readings(domain: str, found: Parse) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for number, reading in enumerate(found.readings, start=1):
+        if len(found.readings) > 1:
+            console.print(f"reading {number}", style="reverse")
+        _print_reading(console, domain, found, reading)
+
+
+def _print_reading(console: Any, domain: str, found: Parse, reading: Reading) -> None:
+    from rich.text import Text
+
+    from vbsix.drawing import draw_world
+
+    console.print(draw_world(domain, found.world), end="\n\n")
+    steps = zip(found.utterances, reading.commands, reading.command_probabilities, reading.worlds, strict=True)
+    for utterance, command, probability, world in steps:
+        console.print(utterance, style="italic")
+        console.print(Text.assemble((command, "bold"), (f"  probability {probability:.3g}", "dim")))
+        console.print(draw_world(domain, world), end="\n\n")
+    console.print(f"probability {reading.probability:.3g}, confidence {reading.confidence:.3g}\n")

@@ -1,0 +1,24 @@
+"""`vbsix plot`: how runs learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def plot(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, metavar="FILE", help="A PNG or an SVG file.")],
+) -> None:
+    """Draw hit accuracy, dev accuracy and value-network error against steps.
+
+    Lines are means over seeds, areas their standard deviation; several runs are drawn side by side.
+
+    Example: vbsix plot runs/scene-vbsix-1 runs/scene-mml-1 --out curves.svg
+    """
+    from vbsix.plots import plot_runs
+
+    plot_runs(runs, out)
+    typer.echo(f"drawn in {out}")

@@ -1,0 +1,110 @@
+"""What `vbsix train` says at its end."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Sequence
+from datetime import timedelta
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from vbsix.cli.execute import print_run
+from vbsix.data.examples import Example
+from vbsix.drawing import draw_world
+from vbsix.evaluation import predict_tokens
+from vbsix.execution import execute
+from vbsix.training.run import Run, Trained
+from vbsix.training.spurious import spurious_shares
+from vbsix.training.task import Task
+
+SHOWN = 2
+"""How many examples of each split are shown."""
+_SPLITS = {"held-out": "held-out phrasings"}
+Predictions = dict[str, np.ndarray]
+"""For each split, token ids [S, N, L]."""
+Shares = dict[str, list[float | None]]
+"""For each split, a share for each seed; None where there is nothing to share."""
+
+
+def predict_longest(run: Run, task: Task, trained: Trained) -> Predictions:
+    """Each seed's programs for the longest examples of each split."""
+    return {
+        name: predict_tokens(
+            task.domain,
+            trained.learners.networks.policy,
+            task.words.vectors,
+            task.arrays(split.examples(_longest(run))),
+            beam=run.config.run.evaluation_beam,
+            batch=run.config.run.evaluation_batch,
+        )
+        for name, split in task.splits.items()
+    }
+
+
+def find_spurious(run: Run, task: Task, predictions: Predictions) -> Shares:
+    """How many of each seed's right programs pass through wrong worlds."""
+    return {
+        name: spurious_shares(task, task.splits[name], _longest(run), tokens) for name, tokens in predictions.items()
+    }
+
+
+def _longest(run: Run) -> int:
+    return max(run.config.data.evaluation)
+
+
+def print_report(run: Run, task: Task, trained: Trained, spurious: Shares, predictions: Predictions) -> None:
+    """Prints what was learned, on a few examples too, and what to do with it."""
+    console = Console(highlight=False, markup=False)
+    console.print(f"\n{run.config.training.steps} steps in {timedelta(seconds=round(trained.seconds))}\n")
+    console.print(_accuracy_table(run, trained, spurious))
+    for name, split in task.splits.items():
+        for number, example in enumerate(split.examples(_longest(run))[:SHOWN]):
+            tokens = [task.domain.tokens[token] for token in predictions[name][0, number] if token >= 0]
+            _print_prediction(console, f"{_SPLITS.get(name, name)}, example {number + 1}", run, example, tokens)
+    _print_next_steps(console, run, next(iter(task.splits.values())).examples(_longest(run))[0])
+
+
+def _print_next_steps(console: Console, run: Run, example: Example) -> None:
+    folder, request = str(run.folder), [example.context, *example.instructions]
+    console.print("What to try next", style="bold")
+    for command, purpose in [
+        (["evaluate", folder], "accuracy, and how sure it is"),
+        (["parse", folder, "--world", *request], "then instructions of your own"),
+        (["plot", folder, "--out", "curves.png"], "how the learning went"),
+    ]:
+        console.print(f"  {shlex.join(['vbsix', *command])}  # {purpose}", soft_wrap=True)
+
+
+def _accuracy_table(run: Run, trained: Trained, spurious: Shares) -> Table:
+    table = Table("accuracy", "utterances", box=box.SIMPLE_HEAD)
+    for heading in ("mean", *(f"seed {seed}" for seed in run.seeds)):
+        table.add_column(heading, justify="right")
+    for split, by_length in trained.accuracies.items():
+        for length, shares in by_length.items():
+            table.add_row(_SPLITS.get(split, split), length, *_cells(shares))
+    for split, shares in spurious.items():
+        table.add_row(f"spurious, {_SPLITS.get(split, split)}", str(_longest(run)), *_cells(shares))
+    return table
+
+
+def _cells(shares: Sequence[float | None]) -> list[str]:
+    """The mean and the shares as percentages."""
+    known = [share for share in shares if share is not None]
+    numbers = [statistics.mean(known) if known else None, *shares]
+    return ["-" if number is None else f"{number:.1%}" for number in numbers]
+
+
+def _print_prediction(console: Console, title: str, run: Run, example: Example, tokens: list[str]) -> None:
+    steps = execute(run.config.domain, example.context, tokens)
+    right = bool(steps) and steps[-1].world == example.target
+    console.print(f"{title}: {'right' if right else 'wrong'}\n", style="bold reverse")
+    print_run(run.config.domain, example.context, steps, captions=example.instructions)
+    if not steps:
+        console.print(f"no program found for: {' / '.join(example.instructions)}\n", soft_wrap=True)
+    if not right:
+        console.print("The world should be:")
+        console.print(draw_world(run.config.domain, example.target), end="\n\n", soft_wrap=True)

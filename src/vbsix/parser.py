@@ -1,0 +1,369 @@
+"""A trained parser: a world and utterances in, programs with their probabilities and worlds out.
+
+It reads words by their projections into the encoder's input layer, whether it comes from a run's folder or from an
+exported model. So a model is one small file, and holds no word vectors of others.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from vbsix import __version__
+from vbsix.data.examples import Arrays, Example, to_arrays
+from vbsix.data.words import UNKNOWN, Words
+from vbsix.domains.base import Domain, State
+from vbsix.domains.registry import get_domain
+from vbsix.errors import InvalidWorld, VbsixError
+from vbsix.files import read_json, read_tensors, write_tensors
+from vbsix.models import Policy
+from vbsix.models.policy import PolicyTables
+from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs
+from vbsix.search.beam import CORRECT
+from vbsix.training.checkpoint import flatten, load_checkpoint, unflatten
+from vbsix.training.chunk import create_learners
+from vbsix.training.config import Config, override
+from vbsix.training.config import flatten as flatten_config
+from vbsix.training.metrics import read_metrics
+from vbsix.training.run import Run, open_run, open_words
+
+MOST_UTTERANCES = 80
+"""Longest request that is parsed."""
+_USUAL_UTTERANCES = 5
+"""Requests up to this length are parsed by the same compiled function, longer ones by one for twice the length."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A program for a request."""
+
+    tokens: tuple[str, ...]
+    commands: tuple[str, ...]
+    """The tokens of each utterance's command."""
+    command_probabilities: tuple[float, ...]
+    """The probability of each command, given those before it."""
+    worlds: tuple[str, ...]
+    """The world after each utterance."""
+    probability: float
+    confidence: float
+    """The probability divided by that of all complete programs which the beam found."""
+
+
+@dataclass(frozen=True)
+class Parse:
+    """What a parser makes of a request."""
+
+    world: str
+    utterances: tuple[str, ...]
+    readings: tuple[Reading, ...]
+    """The most probable first; none if the beam found no complete program."""
+    unknown_words: tuple[str, ...]
+    """Words that the model does not know; it reads them all alike."""
+    unread_words: tuple[str, ...]
+    """Words at the end of utterances that are longer than the model reads."""
+
+    @property
+    def confidence(self) -> float:
+        """That of the best reading."""
+        return self.readings[0].confidence if self.readings else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Parser:
+    """A policy with all that it needs to parse; `vbsix.load` makes one.
+
+    Attributes:
+        domain: the language.
+        policy: without the part that projects words.
+        words: the vocabulary; the vectors are projections.
+        config: the settings of the run.
+        provenance: method, steps, seed, name of the data and version that the model comes from.
+    """
+
+    domain: Domain
+    policy: Policy
+    words: Words
+    config: Config
+    provenance: dict[str, Any]
+
+    def parse(self, world: str, utterances: Sequence[str], best: int = 1) -> Parse:
+        """Reads utterances, each as a command, beginning in a world given in its text form.
+
+        Args:
+            world: the world before the first utterance.
+            utterances: instructions in their order.
+            best: how many readings are wanted; fewer come if the beam finds fewer.
+
+        Raises:
+            VbsixError: the world does not parse, or an utterance is empty.
+        """
+        return self.parse_many([(world, utterances)], best)[0]
+
+    def parse_many(self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1) -> list[Parse]:
+        """Parses many worlds with their utterances, in batches."""
+        beam = self.config.run.evaluation_beam
+        if not 1 <= best <= beam:
+            raise VbsixError(f"{best} readings cannot be given: ask for 1 to {beam}, the beam of this model.")
+        examples = [self._example(world, utterances) for world, utterances in requests]
+        capacity = _USUAL_UTTERANCES
+        while examples and capacity < max(len(example.instructions) for example in examples):
+            capacity *= 2
+        batch = min(self.config.run.evaluation_batch, len(examples))
+        parses = []
+        for first in range(0, len(examples), max(batch, 1)):
+            part = examples[first : first + batch]
+            filled = part + part[-1:] * (batch - len(part))
+            arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
+            predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
+            predicted = jax.tree.map(np.asarray, predicted)
+            parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
+        return parses
+
+    def read(self, utterances: Sequence[str]) -> PolicyTables:
+        """What the policy needs to know of utterances, for a search of one's own."""
+        words = np.zeros((len(utterances), self.config.data.max_words), np.int32)
+        for row, utterance in zip(words, utterances, strict=True):
+            known = self.words.encode(utterance)[: len(row)]
+            row[: len(known)] = known
+        return _prepare(self.policy, self.words.vectors, words)
+
+    def unknown_words(self, utterances: Sequence[str]) -> tuple[str, ...]:
+        """The words of utterances that the model does not know, each once."""
+        return tuple(dict.fromkeys(word for utterance in utterances for word in self.words.unknown(utterance)))
+
+    def export(self, path: str | Path, half: bool = False) -> None:
+        """Writes the model as one file from which `vbsix.load` makes the same parser.
+
+        Args:
+            path: a file, by custom `*.safetensors`.
+            half: numbers of half the precision, in a file of half the size.
+        """
+        tensors = {**flatten(self.policy), "words": self.words.vectors}
+        if half:
+            with np.errstate(over="ignore"):
+                tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
+        _require_finite(tensors, "the model as exported")
+        metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, "words": self.words.words}
+        write_tensors(Path(path), tensors, {**metadata, "provenance": self.provenance})
+
+    def _example(self, world: str, utterances: Sequence[str]) -> Example:
+        """The request, checked, as an example whose target nobody looks at."""
+        if not 1 <= len(utterances) <= MOST_UTTERANCES:
+            raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
+        for number, utterance in enumerate(utterances, start=1):
+            if not utterance.strip():
+                raise VbsixError(f"utterance {number} is empty.")
+        try:
+            self.domain.parse_world(world)
+        except InvalidWorld as error:
+            raise InvalidWorld(f"world: {error}") from None
+        return Example("", world, tuple(utterances), world)
+
+    def _parse(self, example: Example, predicted: Predictions) -> Parse:
+        most = self.config.data.max_words
+        return Parse(
+            world=example.context,
+            utterances=example.instructions,
+            readings=tuple(
+                self._reading(_at(predicted, place), float(predicted.log_found), len(example.instructions))
+                for place in np.flatnonzero(np.isfinite(predicted.log_probability))
+            ),
+            unknown_words=self.unknown_words(example.instructions),
+            unread_words=tuple(word for utterance in example.instructions for word in utterance.split()[most:]),
+        )
+
+    def _reading(self, program: Predictions, log_found: float, count: int) -> Reading:
+        tokens = [self.domain.tokens[token] for token in program.tokens if token >= 0]
+        commands = [
+            " ".join(token for token, place in zip(tokens, program.instruction, strict=False) if place == number)
+            for number in range(count)
+        ]
+        states = [_at(program.states, number) for number in range(count)]
+        return Reading(
+            tokens=tuple(tokens),
+            commands=tuple(commands),
+            command_probabilities=tuple(np.exp(program.log_commands[:count]).tolist()),
+            worlds=tuple(self.domain.format_world(self.domain.world(state)) for state in states),
+            probability=float(np.exp(program.log_probability)),
+            confidence=float(min(1.0, np.exp(program.log_probability - log_found))),
+        )
+
+
+class Predictions(NamedTuple):
+    """The P most probable programs of each of N requests."""
+
+    tokens: Int[Array, "*N P L"]
+    """Token ids, then -1."""
+    log_probability: Float[Array, "*N P"]
+    """Of the whole program; -inf for a place without one."""
+    instruction: Int[Array, "*N P L"]
+    """Which instruction each token belongs to."""
+    log_commands: Float[Array, "*N P M"]
+    """Of each command, given those before it."""
+    states: State
+    """After each command; leaves [N, P, M, ...]."""
+    log_found: Float[Array, "*N"]
+    """Of all complete programs that the beam found together."""
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
+def predict_readings(
+    domain: Domain, policy: Policy, projections: Float[Any, "V projected"], requests: Arrays, *, beam: int, best: int
+) -> Predictions:
+    """Beam search in program space with the policy alone, for a batch of requests."""
+    search = SearchConfig(space="program", beam=beam, epsilon=0.0)
+
+    def of_request(request: Arrays) -> Predictions:
+        actor = policy.for_example(domain, _prepare(policy, projections, request.words))
+        problem = Problem(request.world, request.instructions, None)
+        most = request.words.shape[0]
+        graph = beam_search(domain, actor, None, problem, jax.random.key(0), instructions=most, config=search)
+        programs = complete_programs(graph, best)
+        follow = jax.vmap(lambda tokens, vertices: _follow(domain, graph, tokens, vertices, most))
+        log_complete = graph.beam.log_chart[:, :, None] + graph.expansion.log_policy
+        return Predictions(
+            programs.tokens,
+            programs.log_probability,
+            *follow(programs.tokens, programs.vertices),
+            log_found=jax.nn.logsumexp(jnp.where(graph.expansion.kind == CORRECT, log_complete, -jnp.inf)),
+        )
+
+    return jax.vmap(of_request)(jax.tree.map(jnp.asarray, requests))
+
+
+def _follow(
+    domain: Domain, graph: Graph, tokens: Int[Array, " L"], vertices: Int[Array, " L"], most: int
+) -> tuple[Int[Array, " L"], Float[Array, " M"], State]:
+    """Each token's instruction, each command's log-probability, and the state after each command of a program."""
+    inside, tokens, vertices = tokens >= 0, jnp.maximum(tokens, 0), jnp.maximum(vertices, 0)
+    before = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[vertices], graph.beam.states)
+    log_policy = graph.expansion.log_policy.reshape(-1, len(domain.tokens))[vertices, tokens]
+    successors, _ = jax.vmap(domain.expand)(before)
+    after = jax.tree.map(lambda leaf: leaf[jnp.arange(leaf.shape[0]), tokens], successors)
+    done_before, done_after = (jax.vmap(domain.instructions_done)(states) for states in (before, after))
+    belongs = inside[:, None] & (done_before[:, None] == jnp.arange(most)[None, :])
+    ends = jnp.argmax(belongs & (done_after > done_before)[:, None], axis=0)
+    log_commands = jnp.sum(jnp.where(belongs, log_policy[:, None], 0.0), axis=0)
+    return done_before, log_commands, jax.tree.map(lambda leaf: leaf[ends], after)
+
+
+def _prepare(policy: Policy, projections: Float[Any, "V projected"], words: Int[Any, "M T"]) -> PolicyTables:
+    projected = jnp.asarray(projections)[words]
+    return policy.prepare(policy.utterances.encode_projected(projected, jnp.asarray(words) > 0))
+
+
+def _at(tree: Any, place: Any) -> Any:
+    """An element along the first axis; what has no axis is passed on."""
+    return jax.tree.map(lambda leaf: leaf[place] if np.ndim(leaf) else leaf, tree)
+
+
+def load(path: str | Path, seed: int | None = None) -> Parser:
+    """A parser from a run's folder, at its newest checkpoint, or from an exported model.
+
+    Args:
+        path: the folder or the file.
+        seed: which seed of the run; None takes the one that did best on its dev split.
+
+    Raises:
+        VbsixError: there is no whole model at the path, or it does not have that seed.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        model = _read_model(path)
+        _require_seed(path, seed, [model.provenance["seed"]])
+        return model
+    run = open_run(path)
+    _require_seed(path, seed, run.seeds)
+    return _read_checkpoint(run, [best_seed(run) if seed is None else seed])[0]
+
+
+def load_all(path: Path) -> list[Parser]:
+    """A parser for each seed of a run, all at the same step; of an exported model, the one that it holds."""
+    if not path.is_dir():
+        return [_read_model(path)]
+    run = open_run(path)
+    return _read_checkpoint(run, run.seeds)
+
+
+def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
+    if seed is not None and seed not in known:
+        raise VbsixError(f"{path}: has no seed {seed}; it has {', '.join(map(str, known))}.")
+
+
+def best_seed(run: Run) -> int:
+    """The seed with the best mean accuracy on dev when the run was last evaluated; the first, if it never was."""
+    latest = dict.fromkeys(run.seeds, 0.0)
+    for row in read_metrics(run.metrics):
+        if accuracies := row.get("accuracy", {}).get("dev"):
+            latest[row["seed"]] = sum(accuracies.values()) / len(accuracies)
+    return max(run.seeds, key=latest.__getitem__)
+
+
+def _read_checkpoint(run: Run, seeds: Sequence[int]) -> list[Parser]:
+    domain, config = get_domain(run.config.domain), run.config
+    shapes = jax.eval_shape(lambda seeds: create_learners(domain, config, seeds), jnp.asarray(seeds))
+    found = load_checkpoint(run.checkpoints, shapes, seeds, _fingerprint(run.checkpoints))
+    if found is None:
+        raise VbsixError(f"{run.folder}: has no checkpoint yet; go on with: vbsix train --resume {run.folder}")
+    words = open_words(run.folder)
+    parsers = []
+    for place, seed in enumerate(seeds):
+        policy = jax.tree.map(lambda leaf, place=place: jnp.asarray(leaf[place]), found.learners.networks.policy)
+        projections = np.asarray(policy.utterances.project(jnp.asarray(words.vectors)))
+        vocabulary = Words(words.words, projections, words.normalise)
+        provenance = {"method": run.method, "steps": found.step, "seed": seed, "data": Path(run.source).name}
+        parsers.append(Parser(domain, _without_input(policy), vocabulary, config, provenance | {"vbsix": __version__}))
+    return parsers
+
+
+def _fingerprint(checkpoints: Path) -> str:
+    """What all the checkpoints of a run have in common. A parser needs no data, so it does not compare."""
+    for manifest in sorted(checkpoints.glob("step-*/manifest.json"), reverse=True):
+        with suppress(VbsixError, OSError):
+            return str(read_json(manifest).get("fingerprint"))
+    return ""
+
+
+def _read_model(path: Path) -> Parser:
+    """What `Parser.export` wrote; nothing in the file is trusted, and none of it is code."""
+    tensors, metadata = read_tensors(path)
+    tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
+    try:
+        config = override(Config(), dict(flatten_config(metadata["config"])))
+        domain, words = get_domain(config.domain), tuple(map(str, metadata["words"]))
+        tokens, provenance = tuple(metadata["tokens"]), dict(metadata["provenance"])
+        projections, seed = tensors.pop("words"), provenance["seed"]
+        create = jax.vmap(lambda key: _without_input(Policy(domain, config.network, key=key)))
+        shapes = jax.eval_shape(create, jax.random.split(jax.random.key(0), 1))
+    except VbsixError as error:
+        raise VbsixError(f"{path}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
+    if tokens != domain.tokens:
+        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
+    if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):
+        raise VbsixError(f"{path}: damaged: its words do not fit its config.")
+    _require_finite({**tensors, "words": projections}, str(path))
+    policy = jax.tree.map(jnp.asarray, unflatten(tensors, shapes, path))
+    return Parser(domain, policy, Words(words, projections, config.data.normalise), config, provenance)
+
+
+def _without_input(policy: Policy) -> Policy:
+    """The policy without what projections make superfluous."""
+    return eqx.tree_at(lambda policy: (policy.utterances.input, policy.utterances.bias), policy, (None, None))
+
+
+def _require_finite(tensors: dict[str, np.ndarray], where: str) -> None:
+    wrong = sorted(name for name, array in tensors.items() if not np.isfinite(array).all())
+    if wrong:
+        raise VbsixError(f"{where}: not finite numbers: {', '.join(wrong)}.")

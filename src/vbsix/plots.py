@@ -1,0 +1,80 @@
+"""Learning curves of runs side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vbsix.errors import VbsixError
+from vbsix.training.metrics import Row, read_metrics
+from vbsix.training.run import open_run
+
+FORMATS = (".png", ".svg")
+Curve = list[tuple[int, list[float]]]
+"""Steps, each with a value for every seed that has one."""
+
+
+def plot_runs(folders: Sequence[Path], path: Path) -> None:
+    """Draws hit accuracy, dev accuracy and the value network's error against steps.
+
+    Lines are means over seeds, areas their standard deviation.
+
+    Args:
+        folders: of the runs.
+        path: a PNG or an SVG file.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise VbsixError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}.")
+    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, sharex=True)
+    _finish(left, "hit accuracy, longest examples", share=True)
+    _finish(middle, "dev accuracy, longest examples", share=True)
+    _finish(right, "error of the value network")
+    for folder in folders:
+        run = open_run(folder)
+        rows = read_metrics(run.metrics)
+        if not rows:
+            raise VbsixError(f"{folder}: has no metrics yet; go on with: vbsix train --resume {folder}")
+        label = f"{folder.name} ({run.config.domain}, {run.method})"
+        longest = str(max(run.config.data.evaluation))
+        _draw(left, label, curve(rows, "hit_longest"))
+        _draw(middle, label, curve(rows, "accuracy", "dev", longest))
+        _draw(right, label, curve(rows, "value_error"))
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
+    with rc_context({"svg.hashsalt": "vbsix"}):  # the same metrics give the same file
+        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+
+
+def curve(rows: Sequence[Row], *path: str) -> Curve:
+    """The values at a path of keys by step; steps at which no seed has one are left out."""
+    by_step = defaultdict(list)
+    for row in rows:
+        value: Any = row
+        for key in path:
+            value = value.get(key, {})
+        if value != {}:
+            by_step[row["step"]].append(value)
+    return sorted(by_step.items())
+
+
+def _draw(axes: Axes, label: str, points: Curve) -> None:
+    steps = [step for step, _ in points]
+    means = np.array([np.mean(values) for _, values in points])
+    spreads = np.array([np.std(values) for _, values in points])
+    (line,) = axes.plot(steps, means, label=label, marker="." if len(steps) < 30 else None)
+    axes.fill_between(steps, means - spreads, means + spreads, alpha=0.2, color=line.get_color(), linewidth=0)
+
+
+def _finish(axes: Axes, title: str, share: bool = False) -> None:
+    axes.set(title=title, xlabel="steps")
+    axes.grid(alpha=0.3)
+    if share:
+        axes.set_ylim(-0.02, 1.02)

@@ -1,0 +1,129 @@
+"""Checkpoints: a folder for each, with a file for each seed and a manifest of checksums. No pickle."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from vbsix.errors import VbsixError
+from vbsix.files import read_json, read_tensors, rename_folder, sha256, write_json, write_tensors
+from vbsix.training.step import Learner
+
+KEPT = 2
+"""How many checkpoints of a run are kept: the last one, and the one before should that be damaged."""
+_logger = logging.getLogger("vbsix")
+
+
+class Checkpoint(NamedTuple):
+    step: int
+    learners: Learner
+    """Leaves have a leading axis over seeds."""
+    progress: dict[str, Any]
+
+
+def save_checkpoint(
+    folder: Path, step: int, learners: Learner, seeds: Sequence[int], fingerprint: str, progress: Mapping[str, Any]
+) -> Path:
+    """Writes a checkpoint and removes those that are too old.
+
+    Args:
+        folder: where the checkpoints of a run are.
+        step: steps done.
+        learners: one for each seed, stacked.
+        seeds: their seeds.
+        fingerprint: of the run's config and data; a checkpoint is only read again where it is the same.
+        progress: what else the run must know to go on, as JSON.
+    """
+    final = folder / f"step-{step:08d}"
+    beside = folder / f".{final.name}.part"
+    for left_over in folder.glob(".step-*.part"):  # of a run that was killed while it wrote
+        shutil.rmtree(left_over)
+    arrays = jax.tree.map(np.asarray, learners)
+    files = {}
+    for place, seed in enumerate(seeds):
+        name = f"seed-{seed}.safetensors"
+        tensors = flatten(jax.tree.map(lambda leaf, place=place: leaf[place], arrays))
+        files[name] = write_tensors(beside / name, tensors, {"step": step, "seed": seed})
+    manifest = {"step": step, "fingerprint": fingerprint, "progress": progress, "files": files}
+    write_json(beside / "manifest.json", manifest | {"sha256": _checksum(manifest)})
+    rename_folder(beside, final)
+    for old in _folders(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    return final
+
+
+def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerprint: str) -> Checkpoint | None:
+    """The newest checkpoint that is whole; None if there is none. A damaged one is reported and passed over.
+
+    Args:
+        folder: where the checkpoints of a run are.
+        like: learners of the shapes wanted (`jax.eval_shape` gives them), stacked over seeds.
+        seeds: the seeds wanted.
+        fingerprint: see `save_checkpoint`.
+    """
+    damaged = []
+    for candidate in reversed(_folders(folder)):
+        paths = [candidate / f"seed-{seed}.safetensors" for seed in seeds]
+        try:
+            manifest = _read_manifest(candidate / "manifest.json")
+            for path in paths:
+                if not path.exists() or sha256(path.read_bytes()) != manifest["files"].get(path.name):
+                    raise VbsixError(f"{path}: damaged or missing.")
+        except (VbsixError, OSError) as error:
+            damaged.append(str(error))
+            continue
+        if manifest["fingerprint"] != fingerprint:
+            raise VbsixError(
+                f"{candidate}: made with other settings, other data or another version; "
+                "resume with those of its run, or start a new run in another folder."
+            )
+        for reason in damaged:
+            _logger.warning("%s Going on from step %d instead.", reason, manifest["step"])
+        learners = [unflatten(read_tensors(path)[0], like, path) for path in paths]
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *learners)
+        return Checkpoint(manifest["step"], stacked, manifest["progress"])
+    if damaged:
+        raise VbsixError("\n".join([*damaged, f"{folder}: no checkpoint is whole; start a new run."]))
+    return None
+
+
+def flatten(tree: Any) -> dict[str, np.ndarray]:
+    """The leaves of a tree by their path."""
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def unflatten(tensors: dict[str, np.ndarray], like: Any, path: Path) -> Any:
+    """A tree from its leaves by path; `like` has the same leaves behind one more axis, that over seeds."""
+    wanted, structure = jax.tree_util.tree_flatten_with_path(like)
+    names = [jax.tree_util.keystr(name) for name, _ in wanted]
+    if set(names) != set(tensors):
+        raise VbsixError(f"{path}: holds other parameters than this version of vbsix trains with this config.")
+    for name, (_, leaf) in zip(names, wanted, strict=True):
+        if tensors[name].shape != leaf.shape[1:] or tensors[name].dtype != leaf.dtype:
+            raise VbsixError(f"{path}: {name} has shape {tensors[name].shape}, expected {leaf.shape[1:]}.")
+    return jax.tree_util.tree_unflatten(structure, [tensors[name] for name in names])
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    manifest = read_json(path)
+    covered = {name: value for name, value in manifest.items() if name not in ("format", "sha256")}
+    if manifest.get("sha256") != _checksum(covered):
+        raise VbsixError(f"{path}: damaged.")
+    return manifest
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Finished checkpoints, the oldest first."""
+    return sorted(path for path in folder.glob("step-*") if path.is_dir())

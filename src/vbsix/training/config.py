@@ -1,0 +1,334 @@
+"""All settings of a run in one frozen record: presets, TOML files, overrides by name."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import json
+import math
+import textwrap
+import tomllib
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from vbsix.data.examples import PAPER_SETTINGS
+from vbsix.errors import UnknownName, VbsixError
+from vbsix.models.config import NetworkConfig
+from vbsix.search.config import SearchConfig
+
+Objective = Literal["mml", "expert", "reinforce"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is learned from."""
+
+    lengths: tuple[int, ...] = (1, 2, 3)
+    """How many of a row's first instructions make an example; a row gives one example for each."""
+    evaluation: tuple[int, ...] = (1, 2, 3)
+    """The same for evaluation while training."""
+    max_words: int = 25
+    """Words of an instruction that are read."""
+    normalise: bool = True
+    """Whether words are looked up without attached punctuation and with ordinals spelled out."""
+    glove_words: int = 0
+    """How many of GloVe's most frequent words are known, 0 for all; the paper takes 20,000, which leaves out
+    `leftmost`, `rightmost` and `beaker`."""
+    synthetic_rows: int = 3000
+    """Rows of the embedded corpus to learn from."""
+    synthetic_dev_rows: int = 200
+    """Rows of it to be measured on, and as many with phrasings that were held out."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the networks are trained. The defaults are the paper's VBSiX."""
+
+    objective: Objective = "mml"
+    """`mml`: marginal likelihood of the programs found; `expert`: of those that a policy which sees the target finds;
+    `reinforce`: reward of sampled programs."""
+    critic: bool = True
+    """Whether a value network is trained, and ranks states once `value_ranking_start` steps have passed."""
+    programs: Literal["extracted", "graph"] = "extracted"
+    """Whether the policy learns from extracted programs or from all paths of the layered graph at once."""
+    labels: Literal["suffix", "paper", "graph"] = "suffix"
+    """How the critic's labels are estimated; see `build_value_examples`."""
+    steps: int = 20000
+    """Updates of the networks."""
+    batch: int = 8
+    """Examples of an update."""
+    learning_rate: float = 0.001
+    """Of Adam."""
+    value_ranking_start: int = 5000
+    """Step from which on the critic ranks."""
+    policy_states: int = 256
+    """Most distinct states of an example's programs that the policy is updated on in one step."""
+    value_states: int = 512
+    """Most states of an example that the critic trains on in one step."""
+    alpha: float = 0.0
+    """Weighs examples by the probability of their correct programs to this power (Guu et al. 2017)."""
+    beta: float = 1.0
+    """Exponent of the programs' weights; below 1, improbable programs count for more (Guu et al. 2017)."""
+    samples: int = 32
+    """Programs sampled for each example by `reinforce`."""
+    sample_epsilon: float = 0.2
+    """Weight of the uniform distribution in the sampling."""
+    baseline: float = 1e-3
+    """Subtracted from the reward by `reinforce`."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How a run goes about its work; nothing here changes what is learned."""
+
+    chunk: int = 50
+    """Steps compiled into one call; Ctrl-C is heard between calls."""
+    log_every: int = 100
+    """Steps that a line of metrics covers."""
+    evaluate_every: int = 2500
+    """Steps between two evaluations."""
+    checkpoint_every: int = 1000
+    """Steps between two checkpoints."""
+    evaluation_beam: int = 32
+    """Beam of the search that predicts."""
+    evaluation_batch: int = 64
+    """Examples predicted in one call."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of a run."""
+
+    domain: str = "tangrams"
+    """Name of a domain."""
+    data: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+
+METHODS: Mapping[str, Mapping[str, Any]] = {
+    "vbsix": {"search.space": "execution", "training.critic": True, "training.objective": "mml"},
+    "mml": {
+        "search.space": "program",
+        "search.program_beam": 32,
+        "training.critic": False,
+        "training.objective": "mml",
+    },
+    "execution-only": {"search.space": "execution", "training.critic": False, "training.objective": "mml"},
+    "value-only": {"search.space": "program", "training.critic": True, "training.objective": "mml"},
+    "expert-mml": {
+        "search.space": "program",
+        "search.program_beam": 32,
+        "training.critic": False,
+        "training.objective": "expert",
+    },
+    "reinforce": {"search.space": "program", "training.critic": False, "training.objective": "reinforce"},
+}
+"""The paper's methods and its two ablations, each a handful of settings."""
+
+DOMAINS: Mapping[str, Mapping[str, Any]] = {
+    "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
+    "alchemy": {"training.steps": 31500, "training.value_ranking_start": 5000, "training.baseline": 1e-2},
+    "tangrams": {"training.steps": 40000, "training.value_ranking_start": 10000, "training.baseline": 1e-3},
+}
+"""The paper's hyper-parameters that depend on the domain."""
+
+QUICK: Mapping[str, Any] = {
+    "data.lengths": (1, 2, 3),
+    "data.evaluation": (1, 2, 3),
+    "data.max_words": 15,
+    "search.beam": 32,
+    "search.rerank": 128,
+    "search.negatives": 16,
+    "training.steps": 1800,
+    "training.value_ranking_start": 1400,
+    "training.policy_states": 64,
+    "training.value_states": 128,
+    "run.evaluate_every": 600,
+    "run.checkpoint_every": 100,
+}
+"""For the embedded corpus: learns in minutes on two cores."""
+
+
+def quick(domain: str, method: str = "vbsix") -> Config:
+    """Settings of a method for the embedded corpus of a domain."""
+    return override(Config(domain=domain), {**QUICK, **_settings_of(method)})
+
+
+def preset(domain: str, method: str = "vbsix") -> Config:
+    """The paper's settings of a method in a domain; for other domains, the defaults."""
+    settings = {**_settings_of(method), **DOMAINS.get(domain, {})}
+    if domain in PAPER_SETTINGS:
+        paper = PAPER_SETTINGS[domain]
+        settings |= {"data.lengths": paper.training, "data.evaluation": paper.evaluation}
+        settings |= {"data.max_words": paper.max_words}
+    return override(Config(domain=domain), settings)
+
+
+def method_of(config: Config) -> str:
+    """The name of the method that these settings make."""
+    found = config.search.space, config.training.critic, config.training.objective
+    names = {tuple(settings[key] for key in _DECISIVE): name for name, settings in METHODS.items()}
+    return names.get(found, "custom")
+
+
+_DECISIVE = ("search.space", "training.critic", "training.objective")
+
+
+def _settings_of(method: str) -> Mapping[str, Any]:
+    if method not in METHODS:
+        raise UnknownName("method", method, METHODS)
+    return METHODS[method]
+
+
+def override(config: Config, settings: Mapping[str, Any]) -> Config:
+    """The config with some settings replaced, named by dotted paths such as `search.beam`."""
+    for name, value in settings.items():
+        config = _replace(config, name, name.split("."), value)
+    return config
+
+
+def override_from_text(config: Config, assignments: Iterable[str]) -> Config:
+    """The config with settings given as `search.beam=64`; see `read_assignments`."""
+    return override(config, read_assignments(assignments))
+
+
+def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Settings given as `search.beam=64`; values are read as TOML, or else as plain text."""
+    settings = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise VbsixError(f"{assignment!r} is not a setting: write NAME=VALUE, as in search.beam=64.")
+        settings[name.strip()] = _read_value(text.strip())
+    return settings
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file."""
+    try:
+        return dict(flatten(tomllib.loads(path.read_text(encoding="utf-8"))))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise VbsixError(f"{path}: not a TOML file: {error}") from error
+
+
+def to_toml(config: Config) -> str:
+    """The config as a TOML text that `read_toml` reads, with what each setting means."""
+    lines, tables = [], []
+    for entry in dataclasses.fields(config):
+        value = getattr(config, entry.name)
+        if dataclasses.is_dataclass(value):
+            tables += ["", f"[{entry.name}]", *_lines(value, [field.name for field in dataclasses.fields(value)])]
+        else:
+            lines += _lines(config, [entry.name])
+    return "\n".join([*lines, *tables]) + "\n"
+
+
+def _lines(config: Any, wanted: Iterable[str]) -> Iterator[str]:
+    types, meanings = typing.get_type_hints(type(config)), _meanings(type(config))
+    for name in wanted:
+        choices = typing.get_args(types[name]) if typing.get_origin(types[name]) is Literal else ()
+        meaning = meanings.get(name, "") + (f" One of: {', '.join(choices)}." if choices else "")
+        yield from textwrap.wrap(meaning.strip(), 100, initial_indent="# ", subsequent_indent="# ")
+        yield f"{name} = {_write_value(getattr(config, name))}"
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """The text below each field of a class, which Python does not keep: it is read from the source."""
+    tree = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for pair in pairwise(tree.body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found
+
+
+def names(config: Any, prefix: str = "") -> list[str]:
+    """Dotted paths of all settings."""
+    found = []
+    for entry in dataclasses.fields(config):
+        value = getattr(config, entry.name)
+        inner = dataclasses.is_dataclass(value)
+        found += names(value, f"{prefix}{entry.name}.") if inner else [prefix + entry.name]
+    return found
+
+
+def _replace(config: Any, name: str, path: list[str], value: Any) -> Any:
+    """`name` is the whole path, for messages."""
+    types = typing.get_type_hints(type(config))
+    if path[0] not in types or dataclasses.is_dataclass(types[path[0]]) == (len(path) == 1):
+        raise VbsixError(f"unknown setting {name!r}.{_nearest(name)} `vbsix config show` lists all of them.")
+    if len(path) > 1:
+        return dataclasses.replace(config, **{path[0]: _replace(getattr(config, path[0]), name, path[1:], value)})
+    return dataclasses.replace(config, **{path[0]: _check(name, value, types[path[0]])})
+
+
+def _nearest(name: str) -> str:
+    """A hint at the setting that was meant, whose table may have been left out."""
+    known = names(Config())
+    by_last = {path.rpartition(".")[2]: path for path in known}
+    nearest = get_close_matches(name, known, n=1)
+    nearest = nearest or [by_last[last] for last in get_close_matches(name.rpartition(".")[2], by_last, n=1)]
+    return f" Did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _check(name: str, value: Any, wanted: Any) -> Any:
+    """The value as the type of its field, or an error that says what is wanted."""
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise VbsixError(f"{name}: expected one of {', '.join(map(repr, arguments))}, not {value!r}.")
+    if origin is tuple:
+        if isinstance(value, list | tuple) and value:
+            return tuple(_check(name, item, arguments[0]) for item in value)
+        raise VbsixError(f"{name}: expected a list such as [1, 5], not {value!r}.")
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise VbsixError(f"{name}: expected {_TYPES[wanted]}, not {value!r}.")
+    if wanted in (int, float):
+        least = 1 if wanted is int and name not in _MAY_BE_ZERO else 0
+        most = 1 if name.endswith("epsilon") else math.inf
+        if not least <= value <= most:
+            bounds = f"between {least} and {most}" if most == 1 else f"of at least {least}"
+            raise VbsixError(f"{name}: expected {_TYPES[wanted]} {bounds}, not {value!r}.")
+    return value
+
+
+_TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_MAY_BE_ZERO = ("data.glove_words", "training.value_ranking_start", "search.critic_instructions")
+
+
+def flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables by their dotted paths."""
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _write_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_write_value, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -1,0 +1,104 @@
+"""What the networks are trained to do with the programs that search finds, for one example.
+
+Losses are to be minimised. Weights and labels are constants in the gradient.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.lax import stop_gradient
+from jaxtyping import Array, Bool, Float, Int
+
+from vbsix.search import Graph, Programs
+from vbsix.search.beam import CORRECT
+from vbsix.search.graph import next_vertex
+
+
+def mml_weights(log_probability: Float[Array, " P"], beta: float = 1.0) -> Float[Array, " P"]:
+    """q(z) ∝ p(z)^β over the programs given; -inf marks a place without a program. β = 1 is MML's own weight."""
+    found = jnp.isfinite(log_probability)
+    scaled = jnp.where(found, beta * log_probability, -jnp.inf)
+    return jnp.where(jnp.any(found), jax.nn.softmax(jnp.where(jnp.any(found), scaled, 0.0)), 0.0)
+
+
+def mml_loss(
+    log_probability: Float[Array, " P"], found: Bool[Array, " P"], *, alpha: float = 0.0, beta: float = 1.0
+) -> Float[Array, ""]:
+    """-Σ q(z) log p(z) over correct programs, whose gradient is that of -log Σ p(z) for alpha 0 and beta 1.
+
+    Args:
+        log_probability: log p(z), with a gradient.
+        found: which places hold a program.
+        alpha: weighs the example by (Σ p(z))^alpha: 0 for MML, 1 for expected reward (Guu et al. 2017).
+        beta: see `mml_weights`; below 1, improbable programs count for more (Guu's meritocratic update).
+    """
+    constant = stop_gradient(jnp.where(found, log_probability, -jnp.inf))
+    weights = mml_weights(constant, beta)
+    if alpha:
+        weights *= jnp.exp(alpha * jax.nn.logsumexp(jnp.where(jnp.any(found), constant, 0.0)))
+    return -jnp.sum(weights * jnp.where(found, log_probability, 0.0))
+
+
+class Flow(NamedTuple):
+    """Sums over all paths of the layered graph that end in a correct terminal state."""
+
+    log_reward: Float[Array, "L K"]
+    """For each state of each beam, the log of the probability mass of what leads on to a correct terminal state."""
+    posterior: Float[Array, "L K A"]
+    """For each transition, the share of the mass of all correct paths that runs through it."""
+
+
+def correct_flow(graph: Graph) -> Flow:
+    """Forward and backward sums; the forward one is the search's own chart."""
+    log_policy = jnp.where(graph.expansion.kind == CORRECT, graph.expansion.log_policy, -jnp.inf)
+    beam = graph.beam.log_chart.shape[1]
+    slots = jnp.where(next_vertex(graph) >= 0, next_vertex(graph) % beam, -1)
+
+    def back(log_reward_after, layer):
+        log_ending, log_policy, slot = layer
+        after = jnp.where(slot >= 0, log_reward_after[jnp.maximum(slot, 0)], -jnp.inf)
+        log_transition = jnp.logaddexp(log_ending, log_policy + after)
+        return jax.nn.logsumexp(log_transition, axis=-1), (jax.nn.logsumexp(log_transition, axis=-1), log_transition)
+
+    nothing = jnp.full(beam, -jnp.inf)
+    layers = log_policy, graph.expansion.log_policy, slots
+    _, (log_reward, log_transition) = jax.lax.scan(back, nothing, layers, reverse=True)
+    total = log_reward[0, 0]
+    log_posterior = graph.beam.log_chart[:, :, None] + log_transition - jnp.where(jnp.isfinite(total), total, 0.0)
+    return Flow(log_reward, jnp.where(graph.beam.alive[:, :, None], jnp.exp(log_posterior), 0.0))
+
+
+def graph_loss(log_policy: Float[Array, "*states A"], posterior: Float[Array, "*states A"]) -> Float[Array, ""]:
+    """The MML loss over all paths of the layered graph at once: Σ over transitions of posterior · -log π."""
+    return -jnp.sum(stop_gradient(posterior) * jnp.where(posterior > 0, log_policy, 0.0))
+
+
+def reinforce_loss(
+    log_probability: Float[Array, " n"], reward: Float[Array, " n"], baseline: float
+) -> Float[Array, ""]:
+    """-(reward - baseline) log p(z), averaged over the samples."""
+    return -jnp.mean((reward - baseline) * log_probability)
+
+
+def value_loss(logits: Float[Array, " N"], labels: Float[Array, " N"], mask: Bool[Array, " N"]) -> Float[Array, ""]:
+    """The critic's log-loss, summed over states."""
+    log_loss = -labels * jax.nn.log_sigmoid(logits) - (1 - labels) * jax.nn.log_sigmoid(-logits)
+    return jnp.sum(jnp.where(mask, log_loss, 0.0))
+
+
+def sequence_log_probability(log_policy: Float[Array, "P L A"], tokens: Int[Array, "P L"]) -> Float[Array, " P"]:
+    """The log-probability of each sequence of tokens, given log π in the state before each."""
+    chosen = jnp.take_along_axis(log_policy, jnp.maximum(tokens, 0)[..., None], axis=-1)[..., 0]
+    return jnp.sum(jnp.where(tokens >= 0, chosen, 0.0), axis=-1)
+
+
+def suffix_log_probability(graph: Graph, programs: Programs) -> Float[Array, "P L"]:
+    """The log-probability of what follows each state of the programs, the state's own token included."""
+    tokens = graph.expansion.log_policy.shape[-1]
+    flat = graph.expansion.log_policy.reshape(-1, tokens)
+    chosen = flat[jnp.maximum(programs.vertices, 0), jnp.maximum(programs.tokens, 0)]
+    chosen = jnp.where(programs.tokens >= 0, chosen, 0.0)
+    return jnp.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]

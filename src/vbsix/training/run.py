@@ -1,0 +1,308 @@
+"""A run: chunks of compiled steps, and between them metrics, evaluation and checkpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vbsix import __version__
+from vbsix.benchmarks import environment
+from vbsix.data.words import Words
+from vbsix.errors import VbsixError
+from vbsix.evaluation import accuracy
+from vbsix.files import read_json, read_tensors, write_json, write_tensors
+from vbsix.training.checkpoint import load_checkpoint, save_checkpoint
+from vbsix.training.chunk import create_learners, train_chunk
+from vbsix.training.config import Config, flatten, override
+from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
+from vbsix.training.step import Learner, Metrics
+from vbsix.training.task import Task, load_task
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder and what it is about."""
+
+    folder: Path
+    config: Config
+    method: str
+    seeds: tuple[int, ...]
+    source: str
+    """Where the data comes from; see `load_task`."""
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """Somebody who watches a run."""
+
+    def on_progress(self, step: int) -> None:
+        """So many steps are done: at the start, and after every chunk."""
+        ...
+
+    def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None: ...
+
+    def on_evaluation(self, step: int, accuracies: Accuracies) -> None: ...
+
+    def on_message(self, text: str) -> None: ...
+
+    def wants_to_stop(self) -> bool: ...
+
+
+class Trained(NamedTuple):
+    """What a run comes to."""
+
+    learners: Learner
+    """Leaves have a leading axis over seeds."""
+    accuracies: Accuracies
+    """After the last step."""
+    seconds: float
+    """Spent on training and evaluation; what a kill cost is not counted."""
+
+
+class Interrupted(VbsixError):
+    """A run was stopped by its user; what it has learned is saved."""
+
+
+def create_run(run: Run) -> Task:
+    """Makes the folder of a new run and reads its data."""
+    if (run.folder / "run.json").exists():
+        raise VbsixError(f"{run.folder}: holds a run already; give another folder, or go on with it by --resume.")
+    task = load_task(run.config, run.source)
+    description = {
+        "vbsix": __version__,
+        "method": run.method,
+        "seeds": list(run.seeds),
+        "data": run.source,
+        "config": dataclasses.asdict(run.config),
+    }
+    vocabulary = {"words": list(task.words.words), "normalise": task.words.normalise}
+    write_tensors(run.folder / "words.safetensors", {"vectors": task.words.vectors}, vocabulary)
+    write_json(run.folder / "run.json", description)
+    return task
+
+
+def open_run(folder: Path) -> Run:
+    """The run of a folder."""
+    if not (folder / "run.json").exists():
+        raise VbsixError(f"{folder}: holds no run; a run's folder has a file run.json.")
+    description = read_json(folder / "run.json")
+    try:
+        config = override(Config(), dict(flatten(description["config"])))
+        seeds = tuple(int(seed) for seed in description["seeds"])
+        return Run(folder, config, str(description["method"]), seeds, str(description["data"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
+
+
+def open_words(folder: Path) -> Words:
+    """The vocabulary of a run."""
+    tensors, metadata = read_tensors(folder / "words.safetensors")
+    return Words(tuple(metadata["words"]), tensors["vectors"], metadata["normalise"])
+
+
+def train(run: Run, task: Task, observer: Observer) -> Trained:
+    """Trains from the newest checkpoint, or from the start, to the last step.
+
+    A checkpoint comes before the row and the evaluation of its step, and a run that goes on from it makes these
+    again. So it does not matter when a run is cut.
+
+    Raises:
+        Interrupted: the observer wanted to stop; a checkpoint was written.
+        VbsixError: a loss or a parameter is not a finite number; the last good checkpoint is intact.
+    """
+    config, last = run.config, run.config.training.steps
+    state = _restore(run, task)
+    vectors = jnp.asarray(task.words.vectors)
+    examples = jax.tree.map(jnp.asarray, task.arrays(task.examples))
+    seeds = jnp.asarray(run.seeds)
+    watch = _Stopwatch(state.step, state.seconds)
+    accuracies: Accuracies = {}
+    observer.on_progress(state.step)
+    with MetricsFile(run.metrics, state.step) as metrics_file:
+        in_vain = not any(row["hit"] > 0 for row in metrics_file.kept)
+        while True:
+            evaluates = _due(config.run.evaluate_every, state.step, last)
+            if evaluates:
+                accuracies = evaluate_splits(task, state.learners, config)
+                observer.on_evaluation(state.step, accuracies)
+            if evaluates or _due(config.run.log_every, state.step, last):
+                rows = state.pending.take(state.step, run.seeds, accuracies if evaluates else {})
+                metrics_file.write(rows)
+                observer.on_metrics(state.step, rows, watch.steps_per_second(state.step))
+                in_vain = in_vain and not any(row["hit"] > 0 for row in rows)
+                if in_vain and state.step >= min(PATIENCE, last):
+                    observer.on_message(NO_HITS.format(step=state.step))
+                    in_vain = False  # it has been said
+            if state.step == last:
+                return Trained(state.learners, accuracies, watch.seconds())
+            stop = _next_stop(config, state.step)
+            state.learners, sums = train_chunk(
+                task.domain,
+                config,
+                state.learners,
+                seeds,
+                vectors,
+                examples,
+                jnp.int32(state.step),
+                steps=stop - state.step,
+                critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
+            )
+            _require_finite(run, state, sums)
+            state.pending.add(sums)
+            state.step = stop
+            observer.on_progress(stop)
+            wants_to_stop = observer.wants_to_stop()
+            if wants_to_stop or _due(config.run.checkpoint_every, stop, last):
+                state.seconds = watch.seconds()
+                _save(run, state)
+            if wants_to_stop:
+                raise Interrupted(f"Stopped after step {stop} of {last}. Go on with: {resume_command(run)}")
+
+
+def evaluate_splits(task: Task, learners: Learner, config: Config) -> Accuracies:
+    """The accuracy of each seed on each split, by number of utterances."""
+    return {
+        name: {
+            str(length): accuracy(
+                task.domain,
+                learners.networks.policy,
+                task.words.vectors,
+                task.arrays(split.examples(length)),
+                beam=config.run.evaluation_beam,
+                batch=config.run.evaluation_batch,
+            )
+            for length in config.data.evaluation
+        }
+        for name, split in task.splits.items()
+    }
+
+
+def save_result(run: Run, trained: Trained, spurious: Mapping[str, Sequence[float | None]]) -> None:
+    """Writes what the run comes to into `result.json`.
+
+    Args:
+        run: the run.
+        trained: what came of it.
+        spurious: of each split, how many of the right programs are spurious, for each seed.
+    """
+    summary = {
+        "method": run.method,
+        "domain": run.config.domain,
+        "data": run.source,
+        "steps": run.config.training.steps,
+        "seconds": trained.seconds,
+        "accuracy": trained.accuracies,
+        "spurious": spurious,
+        "seeds": list(run.seeds),
+        "config": dataclasses.asdict(run.config),
+    }
+    write_json(run.folder / "result.json", summary | environment())
+
+
+def resume_command(run: Run) -> str:
+    """What to type to go on with a run."""
+    return f"vbsix train --resume {shlex.quote(str(run.folder))}"
+
+
+@dataclass
+class _State:
+    """Where a run stands. All of it is in a checkpoint."""
+
+    step: int
+    learners: Learner
+    fingerprint: str
+    pending: PendingMetrics
+    seconds: float
+
+
+def _save(run: Run, state: _State) -> None:
+    progress = {"pending": state.pending.to_json(), "seconds": state.seconds}
+    save_checkpoint(run.checkpoints, state.step, state.learners, run.seeds, state.fingerprint, progress)
+
+
+def _restore(run: Run, task: Task) -> _State:
+    relevant = dataclasses.replace(run.config, run=Config().run)
+    text = json.dumps([__version__, dataclasses.asdict(relevant), task.fingerprint()])
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()
+    seeds = jnp.asarray(run.seeds)
+    shapes = jax.eval_shape(lambda seeds: create_learners(task.domain, run.config, seeds), seeds)
+    found = load_checkpoint(run.checkpoints, shapes, run.seeds, fingerprint)
+    if found is None:
+        return _State(0, create_learners(task.domain, run.config, seeds), fingerprint, PendingMetrics(), 0.0)
+    learners = jax.tree.map(jnp.asarray, found.learners)
+    pending, seconds = PendingMetrics(found.progress["pending"]), found.progress["seconds"]
+    return _State(found.step, learners, fingerprint, pending, seconds)
+
+
+def _next_stop(config: Config, step: int) -> int:
+    """Where the next chunk ends; it depends on the step alone, so that a resumed run makes the same chunks."""
+    every = [config.run.chunk, config.run.log_every, config.run.evaluate_every, config.run.checkpoint_every]
+    stops = [(step // steps + 1) * steps for steps in every]
+    return min(stop for stop in [*stops, config.training.value_ranking_start, config.training.steps] if stop > step)
+
+
+def _due(every: int, step: int, last: int) -> bool:
+    return step > 0 and (step % every == 0 or step == last)
+
+
+def _require_finite(run: Run, state: _State, metrics: Metrics) -> None:
+    """Metrics are sums over all steps of a chunk, so that what was not finite once is still there."""
+    totals = {name: np.asarray(mean.total) for name, mean in metrics.items()}
+    wrong = sorted(name for name, total in totals.items() if not np.isfinite(total).all())
+    if not wrong and not bool(_all_finite(state.learners.networks)):
+        wrong = ["parameters"]
+    if wrong:
+        raise VbsixError(
+            f"{run.folder}: not finite any more soon after step {state.step}: {', '.join(wrong)}. What was saved "
+            "before is intact. Try a new run with a smaller training.learning_rate."
+        )
+
+
+@jax.jit
+def _all_finite(tree: Any) -> jax.Array:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+class _Stopwatch:
+    """Measures from a step on, before which `seconds` were spent."""
+
+    def __init__(self, step: int, seconds: float):
+        now = time.perf_counter()
+        self._start, self._last = now - seconds, (step, now)
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self._start
+
+    def steps_per_second(self, step: int) -> float:
+        """Since the last call."""
+        (last_step, last_time), now = self._last, time.perf_counter()
+        self._last = step, now
+        return (step - last_step) / max(now - last_time, 1e-9)
+
+
+PATIENCE = 500
+"""Steps after which a run without a hit says so."""
+NO_HITS = (
+    "No search has found a correct program in {step} steps, so nothing has been learned. Likely reasons: the beam is "
+    "too small for programs of this length (try --set search.beam=128), there is too little exploration (try --set "
+    "search.epsilon=0.3), or the sequences are too long to begin with (try shorter ones: --set data.lengths=[1,2])."
+)

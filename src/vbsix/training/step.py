@@ -1,0 +1,311 @@
+"""One training step: the paper's Algorithm 2, for a batch of examples and one seed.
+
+All methods are this step: search finds programs, the policy learns from them and, where there is one, the critic
+learns from the states on their way. The methods differ in who searches where, and in what is done with the finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.lax import stop_gradient
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from vbsix.data.examples import Arrays
+from vbsix.domains.base import Domain
+from vbsix.models import Critic, Policy
+from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, renormalise, sample_programs
+from vbsix.search.merging import choose
+from vbsix.training.config import Config
+from vbsix.training.objectives import (
+    correct_flow,
+    graph_loss,
+    mml_loss,
+    reinforce_loss,
+    sequence_log_probability,
+    value_loss,
+)
+from vbsix.training.values import ValueExamples, build_value_examples
+
+
+class Networks(NamedTuple):
+    """What is trained."""
+
+    policy: Policy
+    critic: Critic | None
+    expert: Policy | None
+    """The policy that sees the target, for Expert-MML."""
+
+
+class Learner(NamedTuple):
+    """A seed's networks and their optimiser."""
+
+    networks: Networks
+    optimiser: optax.OptState
+
+
+class Mean(NamedTuple):
+    """A mean in the making: totals and counts add up over examples and steps."""
+
+    total: Float[Array, "*batch"]
+    count: Float[Array, "*batch"]
+
+
+Metrics = dict[str, Mean]
+
+
+def create_networks(domain: Domain, config: Config, key: PRNGKeyArray) -> Networks:
+    """Freshly drawn networks."""
+    policy_key, critic_key, expert_key = jax.random.split(key, 3)
+    expert = config.training.objective == "expert"
+    return Networks(
+        policy=Policy(domain, config.network, key=policy_key),
+        critic=Critic(domain, config.network, key=critic_key) if config.training.critic else None,
+        expert=Policy(domain, config.network, key=expert_key, sees_target=True) if expert else None,
+    )
+
+
+def create_optimiser(config: Config) -> optax.GradientTransformation:
+    return optax.adam(config.training.learning_rate)
+
+
+def create_learner(domain: Domain, config: Config, seed: Int[Array, ""]) -> Learner:
+    """A seed's learner before the first step."""
+    networks = create_networks(domain, config, jax.random.fold_in(jax.random.key(0), seed))
+    return Learner(networks, create_optimiser(config).init(eqx.filter(networks, eqx.is_array)))
+
+
+def train_step(
+    domain: Domain,
+    config: Config,
+    learner: Learner,
+    vectors: Float[Array, "V word"],
+    examples: Arrays,
+    key: PRNGKeyArray,
+    *,
+    critic_ranks: bool,
+) -> tuple[Learner, Metrics]:
+    """Draws a batch, searches, and updates the networks.
+
+    Args:
+        domain: the language.
+        config: all settings.
+        learner: the networks so far.
+        vectors: the vectors of all words.
+        examples: the training examples, all of them.
+        key: randomness of this step and seed.
+        critic_ranks: whether the critic ranks states yet.
+    """
+    batch_key, search_key = jax.random.split(key)
+    chosen = jax.random.randint(batch_key, (config.training.batch,), 0, examples.instructions.shape[0])
+    batch = choose(jax.tree.map(jnp.asarray, examples), chosen)
+    search_keys = jax.random.split(search_key, config.training.batch)
+    learn = _learn_from_samples if config.training.objective == "reinforce" else _learn_from_search
+
+    def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
+        def of_example(example: Arrays, key: PRNGKeyArray):
+            return learn(domain, config, networks, vectors, example, key, critic_ranks)
+
+        losses, metrics = jax.vmap(of_example)(batch, search_keys)
+        return jnp.mean(losses), jax.tree.map(jnp.sum, metrics)
+
+    gradients, metrics = jax.grad(loss, has_aux=True)(learner.networks)
+    updates, optimiser = create_optimiser(config).update(gradients, learner.optimiser)
+    metrics["gradient_norm"] = Mean(optax.tree.norm(gradients), jnp.float32(1))
+    return Learner(eqx.apply_updates(learner.networks, updates), optimiser), metrics
+
+
+class Heads(NamedTuple):
+    """The networks as functions of one state of an example."""
+
+    policy: Callable[[Any], Float[Array, " A"]]
+    critic_logit: Callable[[Any], Float[Array, ""]] | None
+    expert: Callable[[Any], Float[Array, " A"]] | None
+
+
+def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Heads:
+    """Reads an example's words once and gives the networks as functions of its states."""
+    words, mask = vectors[example.words], example.words > 0
+    utterances = networks.policy.encode(words, mask)
+    policy = networks.policy.for_example(domain, networks.policy.prepare(utterances))
+    target = domain.observe_target(example.target)
+    critic = expert = None
+    if networks.critic is not None:
+        tables = networks.critic.prepare(networks.policy, utterances, words, example.instructions, target)
+        critic = networks.critic.logit_for_example(domain, tables)
+    if networks.expert is not None:
+        seen = networks.expert.prepare(networks.expert.encode(words, mask), target)
+        expert = networks.expert.for_example(domain, seen)
+    return Heads(policy, critic, expert)
+
+
+def _learn_from_search(
+    domain: Domain,
+    config: Config,
+    networks: Networks,
+    vectors: Array,
+    example: Arrays,
+    key: PRNGKeyArray,
+    critic_ranks: bool,
+) -> tuple[Float[Array, ""], Metrics]:
+    """The loss on one example of all methods that search, and what was measured."""
+    frozen = read_example(domain, stop_gradient(networks), vectors, example)
+    heads = read_example(domain, networks, vectors, example)
+    logit = frozen.critic_logit
+    critic = (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None and critic_ranks else None
+    problem = Problem(example.world, example.instructions, example.target)
+    programs, graph = program_search(
+        domain,
+        frozen.expert or frozen.policy,
+        critic,
+        problem,
+        key,
+        instructions=example.words.shape[0],
+        config=config.search,
+    )
+    policy_loss, metrics = _policy_loss(config, heads.policy, programs, graph)
+    loss = policy_loss
+    if heads.expert is not None:
+        expert_loss, _ = _policy_loss(config, heads.expert, programs, graph)
+        loss += expert_loss
+        metrics["expert_loss"] = _always(expert_loss)
+    if heads.critic_logit is not None:
+        critic_loss, critic_metrics = _critic_loss(domain, config, heads.critic_logit, problem, programs, graph)
+        loss += critic_loss
+        metrics |= critic_metrics
+    return loss, metrics | _search_metrics(graph, programs, example)
+
+
+def _policy_loss(
+    config: Config, policy: Callable[[Any], Array], programs: Programs, graph: Graph
+) -> tuple[Float[Array, ""], Metrics]:
+    """MML on what was found. The policy is evaluated with a gradient on the distinct states that matter."""
+    iterations, beam, tokens = graph.expansion.kind.shape
+    states = jax.tree.map(lambda leaf: leaf.reshape(iterations * beam, *leaf.shape[2:]), graph.beam.states)
+    size = min(config.training.policy_states, iterations * beam)
+    if config.training.programs == "graph":
+        flow = stop_gradient(correct_flow(graph))
+        weight = jnp.sum(flow.posterior, axis=-1).reshape(-1)
+        chosen, _ = _most_important(weight, size)
+        log_policy = jax.vmap(policy)(choose(states, chosen))
+        posterior = flow.posterior.reshape(-1, tokens)[chosen]
+        loss = graph_loss(log_policy, posterior)
+        lost = jnp.sum(weight) - jnp.sum(posterior)
+        return loss, {"policy_loss": _always(loss), "lost_weight": _always(lost)}
+    # The first programs are the most probable: should places run out, the states of the last go without.
+    rank = jnp.arange(programs.tokens.shape[0], 0, -1, dtype=jnp.float32)[:, None]
+    visited = jnp.where(programs.vertices >= 0, programs.vertices, iterations * beam)
+    importance = jnp.zeros(iterations * beam).at[visited].max(jnp.broadcast_to(rank, visited.shape), mode="drop")
+    chosen, place = _most_important(importance, size)
+    places = place[jnp.maximum(programs.vertices, 0)]
+    complete = programs.found & jnp.all((programs.vertices < 0) | (places >= 0), axis=1)
+    log_policy = jax.vmap(policy)(choose(states, chosen))[jnp.maximum(places, 0)]
+    log_probability = sequence_log_probability(log_policy, programs.tokens)
+    loss = mml_loss(log_probability, complete, alpha=config.training.alpha, beta=config.training.beta)
+    found = jnp.sum(programs.found)
+    lost = jnp.sum(programs.found & ~complete)
+    return loss, {
+        "policy_loss": _always(loss),
+        "programs": _always(found),
+        "lost_programs": _always(lost),
+    }
+
+
+def _most_important(weight: Float[Array, " V"], size: int) -> tuple[Int[Array, " size"], Int[Array, " V"]]:
+    """The vertices of largest weight, and the place of each vertex among them, -1 if it has none."""
+    largest, chosen = jax.lax.top_k(weight, size)
+    places = jnp.where(largest > 0, jnp.arange(size, dtype=jnp.int32), -1)
+    return chosen, jnp.full(weight.shape[0], -1, jnp.int32).at[chosen].set(places)
+
+
+def _critic_loss(
+    domain: Domain, config: Config, logit: Callable[[Any], Array], problem: Problem, programs: Programs, graph: Graph
+) -> tuple[Float[Array, ""], Metrics]:
+    """The critic's log-loss on the states of correct and incorrect programs of the last instructions."""
+    states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
+    done = jax.vmap(domain.instructions_done)(states)
+    late = done >= problem.instructions - config.search.critic_instructions
+    negatives = extract_negatives(graph, config.search.negatives, config.search.space)
+    examples: ValueExamples = stop_gradient(
+        build_value_examples(
+            graph,
+            programs,
+            negatives.programs,
+            late,
+            labels=config.training.labels,
+            size=config.training.value_states,
+        )
+    )
+    logits = jax.vmap(logit)(choose(states, examples.vertices))
+    loss = value_loss(logits, examples.labels, examples.mask)
+    error = jnp.abs(jax.nn.sigmoid(logits) - examples.labels)
+    return loss, {
+        "critic_loss": _always(loss),
+        "value_error": _over(error, examples.mask),
+        "value_error_high": _over(error, examples.mask & (examples.labels > 0.7)),
+        "value_states": _always(jnp.sum(examples.mask)),
+        "dropped_value_states": _always(examples.dropped),
+        "dropped_negatives": _always(negatives.dropped),
+    }
+
+
+def _search_metrics(graph: Graph, programs: Programs, example: Arrays) -> Metrics:
+    hit = graph.hit.astype(jnp.float32)
+    longest = (example.instructions == example.words.shape[0]).astype(jnp.float32)
+    active = jnp.any(graph.beam.alive, axis=1)
+    return {
+        "hit": _always(hit),
+        "hit_longest": Mean(hit * longest, longest),
+        "paths": _over(jnp.sum(graph.beam.paths, axis=1), active),
+        "late_share": _over(graph.expansion.late, active),
+    }
+
+
+def _learn_from_samples(
+    domain: Domain,
+    config: Config,
+    networks: Networks,
+    vectors: Array,
+    example: Arrays,
+    key: PRNGKeyArray,
+    critic_ranks: bool,
+) -> tuple[Float[Array, ""], Metrics]:
+    """REINFORCE on one example."""
+    del critic_ranks
+    frozen = read_example(domain, stop_gradient(networks), vectors, example)
+    samples = sample_programs(
+        domain,
+        frozen.policy,
+        Problem(example.world, example.instructions, example.target),
+        key,
+        instructions=example.words.shape[0],
+        size=config.training.samples,
+        epsilon=config.training.sample_epsilon,
+    )
+    policy = read_example(domain, networks, vectors, example).policy
+    log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(policy(state), valid)))(
+        samples.states, samples.valid
+    )
+    log_probability = sequence_log_probability(log_policy, samples.tokens)
+    loss = reinforce_loss(log_probability, samples.reward, config.training.baseline)
+    hit = jnp.any(samples.reward > 0).astype(jnp.float32)
+    longest = (example.instructions == example.words.shape[0]).astype(jnp.float32)
+    return loss, {
+        "policy_loss": _always(loss),
+        "hit": _always(hit),
+        "hit_longest": Mean(hit * longest, longest),
+        "reward": _always(jnp.mean(samples.reward)),
+    }
+
+
+def _always(value: Any) -> Mean:
+    return Mean(jnp.asarray(value, jnp.float32), jnp.float32(1))
+
+
+def _over(values: Float[Array, " n"], mask: Bool[Array, " n"]) -> Mean:
+    return Mean(jnp.sum(jnp.where(mask, values, 0.0)), jnp.sum(mask).astype(jnp.float32))

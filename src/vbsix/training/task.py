@@ -1,0 +1,118 @@
+"""What a run learns from and is measured on: examples of a data folder or of the embedded corpus, and words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from vbsix.data.examples import Arrays, Example, Row, prefixes, to_arrays
+from vbsix.data.scone import load_split, scone_folder
+from vbsix.data.words import Words, load_words, random_words
+from vbsix.domains.base import Domain
+from vbsix.domains.registry import get_domain
+from vbsix.errors import VbsixError
+from vbsix.training.config import Config
+
+SYNTHETIC = "synthetic"
+"""The name of the embedded corpus."""
+GLOVE = Path("glove", "glove.6B.100d.txt")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows that a parser is measured on."""
+
+    rows: Sequence[Row]
+    programs: Sequence[tuple[str, ...]] | None = None
+    """The program that each utterance means, where it is known."""
+
+    def examples(self, length: int) -> list[Example]:
+        """An example of the first `length` utterances of each row."""
+        return prefixes(self.rows, (length,))
+
+
+@dataclass(frozen=True)
+class Task:
+    """All the data of a run."""
+
+    domain: Domain
+    words: Words
+    examples: Sequence[Example]
+    """To learn from."""
+    splits: dict[str, Split]
+    """To be measured on while training."""
+    config: Config
+
+    @property
+    def most_instructions(self) -> int:
+        return max(len(example.instructions) for example in self.examples)
+
+    def arrays(self, examples: Sequence[Example], most: int | None = None) -> Arrays:
+        """Examples as arrays with room for `most` instructions, or as many as the longest has."""
+        most = most or max(len(example.instructions) for example in examples)
+        return to_arrays(self.domain, examples, self.words, most, self.config.data.max_words)
+
+    def fingerprint(self) -> str:
+        """Identifies what is learned from, so that a run is not resumed on other data."""
+        digest = hashlib.sha256()
+        for leaf in [*jax.tree.leaves(self.arrays(self.examples)), self.words.vectors]:
+            digest.update(np.ascontiguousarray(leaf).tobytes())
+        return digest.hexdigest()
+
+
+def load_task(config: Config, source: str) -> Task:
+    """Reads the data of a run.
+
+    Args:
+        config: says which domain, and which prefixes of the rows are examples.
+        source: a folder with SCONE's files (and GloVe's, if there), or `synthetic`.
+    """
+    domain = get_domain(config.domain)
+    if source == SYNTHETIC:
+        train, splits, vectors = *_synthetic(config), None
+    else:
+        folder = Path(source)
+        if not folder.is_dir():
+            raise VbsixError(f"{source}: no such folder; give a folder with SCONE's files, or `{SYNTHETIC}`.")
+        train = load_split(folder, domain, "train")
+        splits = {"dev": Split(load_split(folder, domain, "dev"))}
+        vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
+    examples = prefixes(train, config.data.lengths)
+    rows = [*train, *(row for split in splits.values() for row in split.rows)]
+    texts = [utterance for row in rows for utterance in row.utterances]
+    if vectors:
+        words = load_words(vectors, texts, config.data.glove_words or None, config.data.normalise)
+    else:
+        words = random_words(texts, config.network.word, normalise=config.data.normalise)
+    if (found := words.vectors.shape[1]) != config.network.word:
+        raise VbsixError(f"the word vectors have {found} numbers, network.word says {config.network.word}.")
+    return Task(domain, words.restrict(texts), examples, splits, config)
+
+
+def _glove_files(folder: Path) -> list[Path]:
+    return [folder / GLOVE, folder / GLOVE.name, scone_folder(folder).parent / GLOVE]
+
+
+def _synthetic(config: Config) -> tuple[list[Row], dict[str, Split]]:
+    """Rows to learn from, others with the same phrasings, and others with phrasings that were held out."""
+    from vbsix.data.synthetic import generate
+
+    longest, data = max(*config.data.lengths, *config.data.evaluation), config.data
+
+    def split(rows: int, seed: int, phrasings: str) -> Split:
+        made = generate(config.domain, rows, seed, utterances=longest, phrasings=phrasings)
+        return Split([one.row for one in made], [one.programs for one in made])
+
+    train = split(data.synthetic_rows, 1, "seen").rows
+    known = {(row.worlds[0], row.utterances) for row in train}
+    dev = split(data.synthetic_dev_rows, 2, "seen")
+    if any((row.worlds[0], row.utterances) in known for row in dev.rows):
+        fresh = [place for place, row in enumerate(dev.rows) if (row.worlds[0], row.utterances) not in known]
+        programs = dev.programs or []
+        dev = Split([dev.rows[place] for place in fresh], [programs[place] for place in fresh])
+    return list(train), {"dev": dev, "held-out": split(data.synthetic_dev_rows, 3, "held-out")}

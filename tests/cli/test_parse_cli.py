@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import pytest
+from tiny_run import SEEDS, make_run
+
+import vbsix as library
+from vbsix.parser import Parser
+
+ROW = "1:0 2:3 3:4"
+UTTERANCE = "swap figure 1 and figure 3"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> str:
+    return str(make_run(tmp_path_factory.mktemp("runs") / "run")[0].folder)
+
+
+@pytest.fixture(scope="module")
+def parser(run) -> Parser:
+    return library.load(run, SEEDS[0])
+
+
+@pytest.fixture
+def ask(vbsix, run):
+    def call(*arguments: str):
+        return vbsix("parse", run, "--seed", str(SEEDS[0]), "--world", ROW, *arguments)
+
+    return call
+
+
+@pytest.fixture
+def pipe(vbsix, run, monkeypatch):
+    """Gives lines to `vbsix parse` and returns its answers."""
+
+    def call(lines: bytes, *options: str) -> list[dict]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+        ended = vbsix("parse", run, "--seed", str(SEEDS[0]), *options)
+        assert (ended.code, ended.err) == (0, "")
+        return [json.loads(line) for line in ended.out.splitlines()]
+
+    return call
+
+
+def test_commands_and_worlds_are_printed(ask, parser):
+    reading = parser.parse(ROW, [UTTERANCE]).readings[0]
+    ended = ask(UTTERANCE)
+    assert (ended.code, ended.err) == (0, "")
+    assert f"\n{UTTERANCE}\n{reading.commands[0]}  probability {reading.probability:.3g}\n" in ended.out
+    assert ended.out.count("position") == 2
+    assert ended.out.endswith(f"\nprobability {reading.probability:.3g}, confidence {reading.confidence:.3g}\n\n")
+
+
+def test_the_best_readings_come_as_json(ask, parser):
+    report = json.loads(ask(UTTERANCE, "--best", "2", "--json").out)
+    found = parser.parse(ROW, [UTTERANCE], best=2)
+    assert (report["format"], report["abstained"], report["world"]) == (1, False, ROW)
+    assert [reading["tokens"] for reading in report["readings"]] == [list(one.tokens) for one in found.readings]
+    assert report["readings"][0]["worlds"] == list(found.readings[0].worlds)
+    assert report["confidence"] == pytest.approx(found.confidence)
+
+
+def test_words_that_the_model_does_not_know_are_named(ask):
+    ended = ask("swap the flurb with the first figure" + " and the last one" * 2)
+    assert ended.code == 0
+    assert (
+        ended.err == "The model does not know: flurb\nThe model does not read, at the end of utterances: the last one\n"
+    )
+
+
+def test_it_abstains_below_the_confidence_asked_for(ask, parser):
+    confidence = parser.parse(ROW, [UTTERANCE]).confidence
+    assert 0.05 < confidence < 0.95
+    above, below = f"{confidence + 0.01:.3f}", f"{confidence - 0.01:.3f}"
+    ended = ask(UTTERANCE, "--min-confidence", above)
+    assert ended == (0, f"Abstained: the confidence is {confidence:.4g}, less than {above}.\n", "")
+    report = json.loads(ask(UTTERANCE, "--min-confidence", above, "--json").out)
+    assert (report["abstained"], report["readings"]) == (True, [])
+    assert not json.loads(ask(UTTERANCE, "--min-confidence", below, "--json").out)["abstained"]
+
+
+def test_requests_come_line_by_line(pipe, parser):
+    requests = [
+        {"world": ROW, "utterances": [UTTERANCE], "id": 7},
+        {"world": "1:9", "utterances": [UTTERANCE], "id": "x"},
+        {"world": ROW, "utterances": "swap"},
+        {"utterances": []},
+        [],
+        {"world": ROW, "utterances": []},
+        {"world": ROW, "utterances": [UTTERANCE, "", "x"]},
+        {"world": ROW, "utterances": [UTTERANCE]},
+    ]
+    lines = "\n".join(map(json.dumps, requests)).encode() + b"\n\n{\n\xff\n" + b"[" * 100_000
+    answers = pipe(lines)
+    assert (answers[0]["id"], answers[0]["readings"]) == (7, answers[7]["readings"])
+    assert answers[0]["readings"][0]["commands"] == list(parser.parse(ROW, [UTTERANCE]).readings[0].commands)
+    assert answers[1] == {"id": "x", "error": "line 2: world: position 1 ('9'): expected a shape from 0 to 4"}
+    errors = [answer.get("error", "")[:48] for answer in answers]
+    assert errors[2:] == [
+        'line 3: "utterances" is missing or not a list of',
+        'line 4: "world" is missing or not a text.',
+        'line 5: expected an object such as {"world": "..',
+        "line 6: 0 utterances: expected 1 to 80.",
+        "line 7: utterance 2 is empty.",
+        "",
+        "line 10: not JSON: Expecting property name enclo",
+        "line 11: not JSON: 'utf-8' codec can't decode by",
+        errors[-1],
+    ]
+    assert errors[-1].startswith("line 12: not JSON")
+    assert pipe(b"") == []
+
+
+def test_an_exported_model_parses_alike(vbsix, run, tmp_path, ask):
+    model = tmp_path / "model.safetensors"
+    ended = vbsix("export", run, "--seed", str(SEEDS[0]), "--out", str(model))
+    assert ended.code == 0
+    assert ended.out.startswith(f"{model}: tangrams, ")
+    assert f"seed {SEEDS[0]}, data synthetic" in ended.out
+    assert vbsix("parse", str(model), "--world", ROW, UTTERANCE) == ask(UTTERANCE)
+    assert vbsix("export", run, "--half", "--out", str(tmp_path / "half.safetensors")).code == 0
+
+
+def test_bad_input_is_one_message(ask, vbsix, run, tmp_path):
+    both = "error: give --world and instructions, or neither to read requests from standard input.\n"
+    assert ask() == vbsix("parse", run, UTTERANCE) == (2, "", both)
+    assert ask(" ") == (2, "", "error: utterance 1 is empty.\n")
+    assert vbsix("parse", run, "--world", "x", UTTERANCE)[::2] == (
+        2,
+        "error: world: element 1 ('x'): expected '1:...'\n",
+    )
+    many = "error: 99 readings cannot be given: ask for 1 to 32, the beam of this model.\n"
+    assert ask(UTTERANCE, "--best", "99") == (2, "", many)
+    assert vbsix("parse", run, "--seed", "9", "--world", ROW, "x") == (
+        2,
+        "",
+        f"error: {run}: has no seed 9; it has 1, 4.\n",
+    )
+    broken = tmp_path / "model"
+    broken.write_bytes(b"x" * 100)
+    ended = vbsix("parse", str(broken), "--world", ROW, "x")
+    assert ended.code == 2
+    assert ended.err.startswith(f"error: {broken}: cannot be read: ")
+    ended = vbsix("export", run, "--out", str(broken / "model"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("wrong", [("--best", "0"), ("--min-confidence", "2"), ("--seed", "-1")])
+def test_options_out_of_range_are_usage_errors(ask, wrong):
+    ended = ask(UTTERANCE, *wrong)
+    assert ended.code == 2
+    assert wrong[0] in ended.err
+
+
+def test_a_search_takes_the_policy_of_a_run(vbsix, run):
+    reading = library.load(run).parse(ROW, [UTTERANCE]).readings[0]
+    asked = ("search", "tangrams", "--world", ROW, "--target", reading.worlds[0], "--beam", "32", "--space", "program")
+    report = json.loads(vbsix(*asked, "--checkpoint", run, "--json", UTTERANCE).out)
+    assert report["policy"] == run
+    best = report["programs"][0]
+    assert best["tokens"] == list(reading.tokens)
+    assert best["log_probability"] == pytest.approx(math.log(reading.probability), rel=1e-4)
+    ended = vbsix(*asked, "--checkpoint", run, "swap the flurb")
+    assert f"policy: {run}\n" in ended.out
+    assert ended.err == "The model does not know: flurb\n"
+    scene = " ".join(f"{position}:__" for position in range(1, 11))
+    ended = vbsix("search", "scene", "--world", scene, "--target", scene, "--checkpoint", run, "leave")
+    assert ended == (2, "", f"error: --checkpoint: {run} was trained for tangrams, not for scene.\n")

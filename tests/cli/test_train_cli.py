@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import pytest
+from training.tiny import ARGUMENTS, environment
+
+from vbsix.cli.cache import use_compilation_cache
+from vbsix.cli.train import choose_config, new_folder
+from vbsix.training.config import QUICK, preset, read_toml
+from vbsix.training.metrics import read_metrics
+
+TANGRAMS = "tiny-1\t1:0 2:1\tremove the first one\t1:1\n"
+SEVERAL = ["--set=data.lengths=[1, 2]", "--set=data.evaluation=[1, 2]", "--set=training.steps=6"]
+
+
+def start(*arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "vbsix", "train", *ARGUMENTS, *arguments]
+    return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The folder of a run and what was printed."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    with start(*SEVERAL, "--seeds=2", f"--out={folder}") as process:
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    return folder, out
+
+
+def test_a_run_is_told_in_plain_lines(ended):
+    folder, out = ended
+    lines = out.splitlines()
+    assert lines[0] == "vbsix learns tangrams from 40 examples, 2 seeds"
+    assert lines[1] == f"all of it goes to {folder}"
+    assert any(line.startswith("step 4/6 ") and " hit " in line and "policy loss" in line for line in lines)
+    assert any(line.startswith("step 6  held-out accuracy, 2 utterances: ") for line in lines)
+    assert "\x1b" not in out
+
+
+def test_at_the_end_it_tells_what_was_learned_and_what_to_do_with_it(ended):
+    folder, out = ended
+    rows = re.findall(r"^  (\S.*?)  +([12])( +(?:[\d.]+%|-)){3}  $", out, re.MULTILINE)
+    assert [row[:2] for row in rows] == [
+        *[(split, length) for split in ("dev", "held-out phrasings") for length in "12"],
+        ("spurious, dev", "2"),
+        ("spurious, held-out phrasings", "2"),
+    ]
+    for number in (1, 2):
+        for split in ("dev", "held-out phrasings"):
+            assert f"{split}, example {number}: " in out
+    for command in ("evaluate", "parse", "plot"):
+        assert f"  vbsix {command} {folder}" in out
+
+
+def test_the_result_is_one_json_object(ended):
+    folder, _ = ended
+    result = json.loads((folder / "result.json").read_text())
+    assert (result["method"], result["domain"], result["steps"]) == ("vbsix", "tangrams", 6)
+    for split in ("dev", "held-out"):
+        assert result["accuracy"][split].keys() == {"1", "2"}
+        assert all(len(shares) == 2 for shares in result["accuracy"][split].values())
+        assert len(result["spurious"][split]) == 2
+    assert result["accuracy"]["dev"]["2"][1] == read_metrics(folder / "metrics.jsonl")[-1]["accuracy"]["dev"]["2"]
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, vbsix):
+    folder = tmp_path / "a run"
+    with start("--set=training.steps=100000", "--seeds=1", f"--out={folder}") as process:
+        while process.poll() is None and not read_metrics(folder / "metrics.jsonl"):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        before = time.perf_counter()
+        out, err = process.communicate()
+    assert time.perf_counter() - before < 60, "a moment on a quiet machine"
+    assert process.returncode == 130
+    assert "Stopping after this chunk of steps" in out
+    (newest, *_) = sorted((folder / "checkpoints").iterdir(), reverse=True)
+    step = int(newest.name.removeprefix("step-"))
+    assert err == f"Stopped after step {step} of 100000. Go on with: vbsix train --resume '{folder}'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method=vbsics"], "unknown method 'vbsics'. Did you mean 'vbsix'?"),
+        (["tangram"], "unknown domain 'tangram'. Did you mean 'tangrams'?"),
+        (["--set=search.bean=3"], "unknown setting 'search.bean'. Did you mean 'search.beam'?"),
+        (["--set=search.beam"], "'search.beam' is not a setting: write NAME=VALUE"),
+        (["--set=search.beam=many"], "search.beam: expected a whole number, not 'many'"),
+        (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, or `synthetic`"),
+        (["--data=."], "tangrams-train.tsv: no such file"),
+        (["--config=missing.toml"], "missing.toml: No such file or directory"),
+        (["--resume=."], ".: holds no run"),
+        (["--resume=.", "--seeds=3"], "--resume goes on with a run as it was begun"),
+        (["--resume=.", "--set=search.beam=3"], "--resume goes on with a run as it was begun"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_message(vbsix, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    ended = vbsix("train", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: ")
+    assert message in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "tangrams-train.tsv: no rows in the file"),
+        ("one\t1:r_ 2:__\tgo\t1:__\n", "tangrams-train.tsv:1: the first world: position 1 ('r_')"),
+        (TANGRAMS, "an example of 4 utterances cannot be made of 1"),
+    ],
+)
+def test_data_that_does_not_fit_is_one_message(vbsix, tmp_path, content, message):
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "dev"):
+        (data / f"tangrams-{split}.tsv").write_text(content)
+    ended = vbsix("train", f"--data={data}", f"--out={tmp_path / 'run'}")
+    assert ended.code == 2
+    assert message in ended.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_holds_a_run_is_left_alone(vbsix, ended):
+    folder, _ = ended
+    before = (folder / "run.json").read_bytes()
+    again = vbsix("train", *ARGUMENTS, f"--out={folder}")
+    assert again.code == 2
+    assert again.err == f"error: {folder}: holds a run already; give another folder, or go on with it by --resume.\n"
+    assert (folder / "run.json").read_bytes() == before
+
+
+def test_a_run_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert new_folder("tangrams-vbsix") == Path("runs", "tangrams-vbsix-1")
+    Path("runs", "tangrams-vbsix-1").mkdir(parents=True)
+    assert new_folder("tangrams-vbsix") == Path("runs", "tangrams-vbsix-2")
+
+
+def test_a_folder_that_cannot_be_made_is_one_message(vbsix, tmp_path):
+    (tmp_path / "file").touch()
+    ended = vbsix("train", *ARGUMENTS, f"--out={tmp_path / 'file' / 'run'}")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: {tmp_path / 'file' / 'run'}: Not a directory\n"
+
+
+def test_a_full_disk_is_one_message(vbsix, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    ended = vbsix("train", *ARGUMENTS, f"--out={tmp_path / 'run'}")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: {tmp_path / 'run' / 'words.safetensors'}: No space left on device\n"
+
+
+def test_what_the_command_line_says_goes_before_what_the_file_says(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('domain = "scene"\n[search]\nbeam = 7\nspace = "program"\n[training]\nsteps = 5\n')
+    chosen, method = choose_config(None, "folder", None, None, file, [])
+    assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("scene", 7, 5)
+    assert chosen.data == preset("scene").data
+    assert method == "value-only"
+    chosen, method = choose_config("alchemy", "folder", "mml", 9, file, ["search.beam=8"])
+    assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("alchemy", 8, 9)
+    assert chosen.data == preset("alchemy").data
+    assert method == "mml"
+
+
+def test_the_embedded_corpus_has_settings_of_its_own():
+    quick, method = choose_config(None, "synthetic", None, None, None, [])
+    assert (quick.domain, method) == ("tangrams", "vbsix")
+    assert quick.training.steps == QUICK["training.steps"]
+    paper, _ = choose_config(None, "folder", None, None, None, [])
+    assert paper == preset("tangrams")
+
+
+def test_config_show_prints_what_train_reads(vbsix, tmp_path):
+    ended = vbsix("config", "show", "scene", "--method", "mml", "--set", "search.beam=64")
+    assert (ended.code, ended.err) == (0, "")
+    (tmp_path / "scene.toml").write_text(ended.out)
+    assert read_toml(tmp_path / "scene.toml")["search.beam"] == 64
+    chosen, method = choose_config(None, "folder", None, None, tmp_path / "scene.toml", ["search.beam=32"])
+    assert (chosen, method) == (preset("scene", "mml"), "mml")
+
+
+def test_config_show_has_the_quick_settings_too(vbsix):
+    assert f"steps = {QUICK['training.steps']}\n" in vbsix("config", "show", "--quick").out
+
+
+def test_config_show_knows_domains_and_methods(vbsix):
+    assert "Did you mean 'scene'?" in vbsix("config", "show", "scen").err
+    assert "Did you mean 'mml'?" in vbsix("config", "show", "--method", "mm").err
+
+
+@pytest.fixture
+def no_cache():
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_what_is_compiled_is_kept_for_the_next_time(no_cache, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "vbsix" / "jax")
+    monkeypatch.setenv("XDG_CACHE_HOME", "elsewhere")
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "vbsix" / "jax")
+
+
+def test_it_is_kept_at_home_by_default(no_cache, monkeypatch, tmp_path):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    use_compilation_cache()
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / ".cache" / "vbsix" / "jax")

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tiny_run import SEEDS, STEPS, make_run
+
+import vbsix
+from vbsix import VbsixError
+from vbsix.files import read_tensors, write_tensors
+from vbsix.parser import load_all
+from vbsix.training.chunk import predict_batch
+
+ROW = "1:0 2:3 3:4"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def parser(made):
+    return vbsix.load(made[0].folder, seed=SEEDS[0])
+
+
+@pytest.fixture(scope="module")
+def model(parser, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model.safetensors"
+    parser.export(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def requests(made):
+    return [(row.worlds[0], row.utterances[:length]) for row in made[1].splits["dev"].rows for length in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def parses(parser, requests):
+    return parser.parse_many(requests, best=3)
+
+
+def test_readings_do_what_they_say(parses):
+    readings = [(parse, reading) for parse in parses for reading in parse.readings]
+    assert {len(parse.utterances) for parse, _ in readings} == {1, 2}
+    for parse, reading in readings:
+        after = {step.commands: step.world for step in reversed(vbsix.execute("tangrams", parse.world, reading.tokens))}
+        assert reading.worlds == tuple(after[number] for number in range(1, len(parse.utterances) + 1))
+        assert " ".join(reading.commands).split() == list(reading.tokens)
+        assert all(command.split()[-1] in ("AAdd", "ASwap", "ARemove", "H0") for command in reading.commands)
+
+
+def test_probabilities_are_those_of_the_policy(parses):
+    assert any(len(parse.readings) > 1 for parse in parses)
+    for parse in parses:
+        probabilities = [reading.probability for reading in parse.readings]
+        assert probabilities == sorted(probabilities, reverse=True)
+        for reading in parse.readings:
+            assert np.prod(reading.command_probabilities) == pytest.approx(reading.probability, rel=1e-4)
+            found = probabilities[0] / parse.confidence
+            assert reading.confidence == pytest.approx(reading.probability / found, rel=1e-4)
+        assert sum(reading.confidence for reading in parse.readings) <= 1 + 1e-6
+
+
+def test_predictions_are_those_of_training(made, requests, parses):
+    run, task, learners = made
+    rows = task.splits["dev"].rows
+    arrays = task.arrays([example for length in (1, 2) for example in task.splits["dev"].examples(length)])
+    programs = predict_batch(
+        task.domain,
+        learners.networks.policy,
+        jnp.asarray(task.words.vectors),
+        arrays,
+        beam=run.config.run.evaluation_beam,
+    )
+    for place in range(2 * len(rows)):
+        length, row = divmod(place, len(rows))
+        readings = parses[2 * row + length].readings
+        tokens = [task.domain.tokens[token] for token in np.asarray(programs.tokens[0, place, 0]) if token >= 0]
+        assert list(readings[0].tokens if readings else ()) == tokens
+        if readings:
+            assert np.log(readings[0].probability) == pytest.approx(
+                float(programs.log_probability[0, place, 0]), abs=1e-3
+            )
+
+
+def test_a_request_does_not_depend_on_its_neighbours(parser, requests, parses):
+    alone = parser.parse(*requests[0], best=3)
+    assert alone.readings[0].tokens == parses[0].readings[0].tokens
+    longer = (requests[0][0], requests[0][1] * 6)  # makes room for ten utterances
+    among = parser.parse_many([longer, requests[0]], best=3)
+    assert len(among[0].utterances) == 6
+    assert [reading.tokens for reading in among[1].readings] == [reading.tokens for reading in parses[0].readings]
+    assert among[1].confidence == pytest.approx(alone.confidence, rel=1e-3)
+    assert parser.parse_many([]) == []
+
+
+def test_an_exported_model_predicts_what_the_run_predicts(model, requests, parses, parser):
+    exported = vbsix.load(model)
+    assert exported.parse_many(requests, best=3) == parses
+    assert (
+        exported.provenance
+        == parser.provenance
+        == {
+            "method": "mml",
+            "steps": STEPS,
+            "seed": SEEDS[0],
+            "data": "synthetic",
+            "vbsix": vbsix.__version__,
+        }
+    )
+    assert exported.config == parser.config
+
+
+def test_word_vectors_are_not_passed_on(made, model):
+    task = made[1]
+    tensors, metadata = read_tensors(model)
+    vectors, units = task.words.vectors, made[0].config.network.lstm
+    assert tensors["words"].shape == (len(vectors), 8 * units)
+    assert not any(vectors.shape[1] in array.shape for array in tensors.values())
+    assert "vectors" not in json.dumps(metadata)
+    assert not any("input" in name for name in tensors)
+
+
+def test_half_precision_halves_the_file(parser, model, requests, parses, tmp_path):
+    path = tmp_path / "half.safetensors"
+    parser.export(path, half=True)
+    assert path.stat().st_size < 0.6 * model.stat().st_size
+    found = vbsix.load(path).parse_many(requests, best=3)
+    both = [pair for pair in zip(found, parses, strict=True) if all(parse.readings for parse in pair)]
+    same = [one.readings[0].tokens == other.readings[0].tokens for one, other in both]
+    assert sum(same) > 0.8 * len(parses) / 2
+    assert vbsix.load(path).policy.tokens.dtype == jnp.float32
+
+
+def test_the_seed_that_did_best_is_taken_unless_one_is_named(made):
+    folder = made[0].folder
+    assert vbsix.load(str(folder)).provenance["seed"] == SEEDS[-1]
+    assert vbsix.load(folder, seed=SEEDS[0]).provenance["seed"] == SEEDS[0]
+    assert [one.provenance["seed"] for one in load_all(folder)] == list(SEEDS)
+    with pytest.raises(VbsixError, match=r"run: has no seed 9; it has 1, 4\."):
+        vbsix.load(folder, seed=9)
+
+
+def test_a_run_never_evaluated_gives_its_first_seed(made, tmp_path):
+    folder = shutil.copytree(made[0].folder, tmp_path / "run")
+    (folder / "metrics.jsonl").unlink()
+    assert vbsix.load(folder).provenance["seed"] == SEEDS[0]
+
+
+def test_a_damaged_checkpoint_is_passed_over(made, tmp_path, caplog):
+    folder = shutil.copytree(made[0].folder, tmp_path / "run")
+    newest = shutil.copytree(folder / "checkpoints" / f"step-{STEPS:08d}", folder / "checkpoints" / "step-00000099")
+    (newest / f"seed-{SEEDS[-1]}.safetensors").write_bytes(b"")
+    (newest / "manifest.json").write_text("{")
+    assert {one.provenance["steps"] for one in load_all(folder)} == {STEPS}
+    assert "step-00000099" in caplog.text
+    shutil.rmtree(folder / "checkpoints" / f"step-{STEPS:08d}")
+    with pytest.raises(VbsixError, match="no checkpoint is whole"):
+        vbsix.load(folder)
+    shutil.rmtree(folder / "checkpoints")
+    with pytest.raises(VbsixError, match="has no checkpoint yet; go on with: vbsix train --resume"):
+        vbsix.load(folder)
+
+
+def test_words_out_of_the_model_s_reach_are_named(parser):
+    parse = parser.parse(ROW, ["swap the Flurb, and the flurb,", "delete " * 12 + "the last one"], best=3)
+    assert parse.unknown_words == ("flurb,",)
+    assert parse.unread_words == ("the", "last", "one")
+
+
+@pytest.mark.parametrize(
+    ("world", "utterances", "best", "message"),
+    [
+        ("1:9", ["swap"], 1, r"world: position 1 \('9'\): expected a shape"),
+        (ROW, [], 1, "0 utterances: expected 1 to 80"),
+        (ROW, ["swap"] * 81, 1, "81 utterances: expected 1 to 80"),
+        (ROW, ["swap", " "], 1, "utterance 2 is empty"),
+        (ROW, ["swap"], 0, "0 readings cannot be given: ask for 1 to 32"),
+        (ROW, ["swap"], 33, "33 readings cannot be given: ask for 1 to 32"),
+    ],
+)
+def test_bad_requests_are_told(parser, world, utterances, best, message):
+    with pytest.raises(VbsixError, match=message):
+        parser.parse(world, utterances, best)
+
+
+def _settings(metadata, **network):
+    return {**metadata["config"], "network": {**metadata["config"]["network"], **network}}
+
+
+def _without(mapping, name):
+    return {key: value for key, value in mapping.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, m: (t, _without(m, "config")), "not a model that `vbsix export` has written"),
+        (lambda t, m: (t, {**m, "config": 3}), "not a model that `vbsix export` has written"),
+        (lambda t, m: (t, {**m, "provenance": {}}), "not a model that `vbsix export` has written"),
+        (lambda t, m: (_without(t, "words"), m), "not a model that `vbsix export` has written"),
+        (lambda t, m: (t, {**m, "config": {"domain": "chess"}}), "unknown domain 'chess'"),
+        (lambda t, m: (t, {**m, "config": {"network": {"lstm": "x"}}}), "network.lstm: expected a whole number"),
+        (lambda t, m: (t, {**m, "config": _settings(m, lstm=5)}), "its words do not fit"),
+        (lambda t, m: (t, {**m, "config": _settings(m, hidden=-5)}), "model"),
+        (lambda t, m: (t, {**m, "config": _settings(m, hidden=9)}), r"has shape \(\d+, 8\), expected \(\d+, 9\)"),
+        (lambda t, m: (t, {**m, "words": m["words"][:-1]}), "its words do not fit"),
+        (lambda t, m: (t, {**m, "tokens": m["tokens"][::-1]}), "its tokens differ"),
+        (lambda t, m: (_without(t, ".tokens"), m), "holds other parameters"),
+        (lambda t, m: ({**t, "more": np.zeros(1)}, m), "holds other parameters"),
+        (lambda t, m: ({**t, ".tokens": t[".tokens"] * np.nan}, m), r"not finite numbers: \.tokens"),
+    ],
+)
+def test_a_file_that_is_no_model_is_told(model, tmp_path, change, message):
+    path = tmp_path / "changed.safetensors"
+    write_tensors(path, *change(*read_tensors(model)))
+    with pytest.raises(VbsixError, match=message) as error:
+        vbsix.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_damaged_and_foreign_files_are_told(made, model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(VbsixError, match="no such file"):
+        vbsix.load(path)
+    content = model.read_bytes()
+    for damaged in (b"", content[:7], content[:5000], content[:-1], b"x" * 1000):
+        path.write_bytes(damaged)
+        with pytest.raises(VbsixError, match="cannot be read"):
+            vbsix.load(path)
+    save_file({"weight": np.zeros(3)}, path)
+    with pytest.raises(VbsixError, match="has format None"):
+        vbsix.load(path)
+    with pytest.raises(VbsixError, match="not a model that `vbsix export` has written"):
+        vbsix.load(made[0].folder / "words.safetensors")
+    with pytest.raises(VbsixError, match=r"has no seed 9; it has 1\."):
+        vbsix.load(model, seed=9)
+    with pytest.raises(VbsixError, match="holds no run"):
+        vbsix.load(tmp_path)
+
+
+def test_a_model_too_large_for_half_precision_is_not_written(parser, tmp_path):
+    words = replace(parser.words, vectors=parser.words.vectors * 1e6)
+    with pytest.raises(VbsixError, match="not finite numbers: words"):
+        replace(parser, words=words).export(tmp_path / "half.safetensors", half=True)
+    assert not list(tmp_path.iterdir())

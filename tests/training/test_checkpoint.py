@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vbsix.errors import VbsixError
+from vbsix.training.checkpoint import KEPT, load_checkpoint, save_checkpoint
+from vbsix.training.step import Learner
+
+SEEDS = (3, 5)
+PROGRESS = {"seconds": 0.1, "pending": {"hit": [[1 / 3, 2.0], [4.0, 4.0]]}}
+
+
+def learners(value: float = 0.0) -> Learner:
+    """Two of them, stacked."""
+    networks: Any = {"weight": jnp.arange(6, dtype=jnp.float32).reshape(2, 3) / 3 + value, "bias": jnp.ones((2, 1))}
+    optimiser: Any = (jnp.array([7, 8], jnp.int32), None)
+    return Learner(networks, optimiser)
+
+
+def save(folder: Path, step: int, fingerprint: str = "this") -> Path:
+    return save_checkpoint(folder, step, learners(step), SEEDS, fingerprint, PROGRESS)
+
+
+def load(folder: Path, seeds=SEEDS, fingerprint: str = "this", like: Learner | None = None):
+    return load_checkpoint(folder, like or jax.eval_shape(learners), seeds, fingerprint)
+
+
+def test_what_is_saved_is_loaded_bit_for_bit(tmp_path):
+    save(tmp_path, 20)
+    found = load(tmp_path)
+    assert found is not None
+    assert (found.step, found.progress) == (20, PROGRESS)
+    jax.tree.map(np.testing.assert_array_equal, found.learners, learners(20))
+
+
+def test_a_seed_can_be_loaded_alone(tmp_path):
+    save(tmp_path, 20)
+    found = load(tmp_path, seeds=[5])
+    assert found is not None
+    np.testing.assert_array_equal(found.learners.networks["weight"], learners(20).networks["weight"][1:])
+
+
+def test_none_where_there_is_none(tmp_path):
+    assert load(tmp_path) is None
+    assert load(tmp_path / "missing") is None
+
+
+def test_the_last_are_kept(tmp_path):
+    for step in (10, 20, 30, 25):
+        save(tmp_path, step)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000025", "step-00000030"]
+    assert KEPT == 2
+
+
+def test_what_a_killed_process_left_half_written_is_not_read_and_goes(tmp_path):
+    half = tmp_path / ".step-00000030.part"
+    half.mkdir()
+    (half / "seed-3.safetensors").write_bytes(b"half")
+    assert load(tmp_path) is None
+    save(tmp_path, 20)
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("name", ["seed-3.safetensors", "seed-5.safetensors", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "removed"])
+def test_a_damaged_one_is_reported_and_the_one_before_is_used(tmp_path, caplog, name, damage):
+    save(tmp_path, 10)
+    path = save(tmp_path, 20) / name
+    content = path.read_bytes()
+    if damage == "flipped":
+        middle = content.rindex(b"seconds") + 12 if name == "manifest.json" else len(content) - 5
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    elif damage == "truncated":
+        path.write_bytes(content[:-3])
+    else:
+        path.unlink()
+    with caplog.at_level(logging.WARNING):
+        found = load(tmp_path)
+    assert found is not None
+    assert found.step == 10
+    assert str(path) in caplog.text
+    assert "Going on from step 10" in caplog.text
+
+
+def test_every_flipped_bit_of_the_manifest_is_noticed(tmp_path):
+    path = save(tmp_path, 20) / "manifest.json"
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        try:
+            found = load(tmp_path)
+        except VbsixError:
+            continue
+        assert found is not None
+        assert (found.step, found.progress) == (20, PROGRESS)
+
+
+def test_where_none_is_whole_there_is_an_error_that_names_them_all(tmp_path):
+    for step in (10, 20):
+        (save(tmp_path, step) / "seed-3.safetensors").write_bytes(b"")
+    with pytest.raises(VbsixError, match=r"(?s)00000020.*00000010.*no checkpoint is whole; start a new run"):
+        load(tmp_path)
+
+
+def test_one_of_other_settings_is_refused(tmp_path):
+    save(tmp_path, 20, fingerprint="other")
+    with pytest.raises(VbsixError, match="made with other settings, other data or another version"):
+        load(tmp_path)
+
+
+def test_one_of_another_format_is_refused_with_the_reason(tmp_path):
+    path = save(tmp_path, 20) / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(VbsixError, match="has format 99, this version of vbsix reads format 1"):
+        load(tmp_path)
+
+
+def test_other_parameters_are_refused(tmp_path):
+    save(tmp_path, 20)
+    networks: Any = {"weight": jnp.zeros((2, 3))}
+    with pytest.raises(VbsixError, match="holds other parameters"):
+        load(tmp_path, like=Learner(networks, learners().optimiser))
+    networks = {"weight": jnp.zeros((2, 4)), "bias": jnp.ones((2, 1))}
+    with pytest.raises(VbsixError, match=r"has shape \(3,\), expected \(4,\)"):
+        load(tmp_path, like=Learner(networks, learners().optimiser))
+
+
+def test_a_full_disk_leaves_the_one_before(tmp_path, monkeypatch):
+    save(tmp_path, 10)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*seed-3\.safetensors"):
+        save(tmp_path, 20)
+    monkeypatch.undo()
+    found = load(tmp_path)
+    assert found is not None
+    assert found.step == 10

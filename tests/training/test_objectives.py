@@ -1,0 +1,176 @@
+"""Objectives on a system small enough to enumerate: the gradients are derived by hand."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vbsix.search import Problem, SearchConfig, beam_search, program_search
+from vbsix.search.sampling import sample_programs
+from vbsix.training.objectives import (
+    correct_flow,
+    graph_loss,
+    mml_loss,
+    mml_weights,
+    reinforce_loss,
+    sequence_log_probability,
+    value_loss,
+)
+
+# Three programs of probabilities 0.1, 0.3 and 0.2; the third place holds none.
+LOG_P = jnp.log(jnp.array([0.1, 0.3, 0.2, 0.7]))
+FOUND = jnp.array([True, True, True, False])
+
+
+def test_mml_weights_are_posteriors():
+    weights = mml_weights(jnp.where(FOUND, LOG_P, -jnp.inf))
+    np.testing.assert_allclose(weights, [1 / 6, 3 / 6, 2 / 6, 0], rtol=1e-6)
+
+
+def test_the_gradient_of_mml_is_that_of_the_log_of_the_sum():
+    by_loss = jax.grad(lambda log_p: mml_loss(log_p, FOUND))(LOG_P)
+    np.testing.assert_allclose(by_loss, [-1 / 6, -3 / 6, -2 / 6, 0], rtol=1e-6)
+    by_definition = jax.grad(lambda log_p: -jax.nn.logsumexp(log_p[:3]))(LOG_P)
+    np.testing.assert_allclose(by_loss, by_definition, rtol=1e-6)
+
+
+def test_beta_below_one_flattens_the_weights():
+    flat = mml_weights(jnp.where(FOUND, LOG_P, -jnp.inf), beta=0.0)
+    np.testing.assert_allclose(flat, [1 / 3, 1 / 3, 1 / 3, 0], rtol=1e-6)
+
+
+def test_alpha_one_gives_the_gradient_of_the_expected_reward():
+    by_loss = jax.grad(lambda log_p: mml_loss(log_p, FOUND, alpha=1.0))(LOG_P)
+    np.testing.assert_allclose(by_loss, [-0.1, -0.3, -0.2, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_an_example_without_programs_has_neither_loss_nor_gradient(alpha):
+    nothing = jnp.zeros(4, bool)
+    loss, gradient = jax.value_and_grad(lambda log_p: mml_loss(log_p, nothing, alpha=alpha))(LOG_P)
+    assert loss == 0
+    np.testing.assert_array_equal(gradient, 0)
+
+
+def test_reinforce_weighs_by_reward_less_baseline():
+    gradient = jax.grad(lambda log_p: reinforce_loss(log_p, jnp.array([1.0, 0.0, 0.0, 1.0]), 0.25))(LOG_P)
+    np.testing.assert_allclose(gradient, [-0.75 / 4, 0.25 / 4, 0.25 / 4, -0.75 / 4], rtol=1e-6)
+
+
+def test_value_loss_is_the_log_loss_and_its_gradient_the_error():
+    logits, labels = jnp.array([0.0, 2.0, 5.0]), jnp.array([1.0, 0.25, 0.0])
+    mask = jnp.array([True, True, False])
+    loss, gradient = jax.value_and_grad(value_loss)(logits, labels, mask)
+    value = 1 / (1 + np.exp(-2.0))
+    np.testing.assert_allclose(loss, np.log(2) - 0.25 * np.log(value) - 0.75 * np.log(1 - value), rtol=1e-6)
+    np.testing.assert_allclose(gradient, [0.5 - 1, value - 0.25, 0], rtol=1e-6)
+
+
+def test_a_sequence_is_as_probable_as_its_tokens_together():
+    log_policy = jnp.log(jnp.array([[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]]]))
+    tokens = jnp.array([[0, 1, -1]])
+    np.testing.assert_allclose(jnp.exp(sequence_log_probability(log_policy, tokens)), [0.375], rtol=1e-6)
+
+
+class TestToy:
+    """One instruction on the toy below; log π depends on three parameters, one for each place with a choice.
+
+    0 -a-> 1 -a-> T        T is correct, F is not
+    0 -b-> 1               so state 1 is reached in two ways
+    1 -b-> 2 -a-> T
+    2 -b-> F
+    """
+
+    PARAMETERS = jnp.array([0.2, -0.4, 0.7])
+
+    @staticmethod
+    def probabilities(parameters):
+        """Of `a` in the states 0, 1 and 2."""
+        return jax.nn.sigmoid(parameters)
+
+    def log_correct(self, parameters):
+        """By hand: whatever leads from 0 to 1, then a, or b and a."""
+        _, one, two = self.probabilities(parameters)
+        return jnp.log(one + (1 - one) * two)
+
+    def policy(self, parameters):
+        logits = jnp.concatenate([parameters, jnp.zeros(2)])
+
+        def log_policy(state):
+            logit = logits[state["place"]]
+            return jnp.stack([jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)])
+
+        return log_policy
+
+    def search(self, toy, space="execution", **settings):
+        config = SearchConfig(space=space, beam=4, epsilon=0.0, **settings)
+        problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
+        policy = self.policy(self.PARAMETERS)
+        return program_search(toy, policy, None, problem, jax.random.key(0), instructions=1, config=config)
+
+    @pytest.mark.parametrize("space", ["program", "execution"])
+    def test_the_gradient_of_mml_over_extracted_programs(self, toy, space):
+        programs, graph = self.search(toy, space, program_beam=8)
+        assert int(programs.found.sum()) == 4
+        states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
+
+        def loss(parameters):
+            policy = self.policy(parameters)
+            visited = jax.tree.map(lambda leaf: leaf[jnp.maximum(programs.vertices, 0)], states)
+            log_policy = jax.vmap(jax.vmap(policy))(visited)
+            return mml_loss(sequence_log_probability(log_policy, programs.tokens), programs.found)
+
+        expected = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=1e-6)
+
+    def test_the_gradient_of_mml_over_the_graph(self, toy):
+        _, graph = self.search(toy)
+        flow = correct_flow(graph)
+
+        def loss(parameters):
+            return graph_loss(jax.vmap(jax.vmap(self.policy(parameters)))(graph.beam.states), flow.posterior)
+
+        expected = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=1e-6)
+
+    def test_backward_sums_are_expected_rewards(self, toy):
+        _, graph = self.search(toy)
+        _, one, two = self.probabilities(self.PARAMETERS)
+        reward = np.exp(np.asarray(correct_flow(graph).log_reward))
+        places = np.asarray(graph.beam.states["place"])
+        alive = np.asarray(graph.beam.alive)
+        by_place = {int(place): value for place, value in zip(places[alive], reward[alive], strict=True)}
+        np.testing.assert_allclose(by_place[2], two, rtol=1e-5)
+        np.testing.assert_allclose(by_place[1], one + (1 - one) * two, rtol=1e-5)
+        np.testing.assert_allclose(by_place[0], one + (1 - one) * two, rtol=1e-5)
+
+    def test_reinforce_estimates_the_gradient_of_the_expected_reward(self, toy):
+        problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
+        size = 20000
+        samples = sample_programs(
+            toy, self.policy(self.PARAMETERS), problem, jax.random.key(0), instructions=1, size=size, epsilon=0.0
+        )
+        _, one, two = self.probabilities(self.PARAMETERS)
+        np.testing.assert_allclose(samples.reward.mean(), one + (1 - one) * two, atol=0.01)
+
+        def loss(parameters):
+            log_policy = jax.vmap(jax.vmap(self.policy(parameters)))(samples.states)
+            return reinforce_loss(sequence_log_probability(log_policy, samples.tokens), samples.reward, 0.3)
+
+        expected = jax.grad(lambda parameters: -jnp.exp(self.log_correct(parameters)))(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=0.01)
+
+
+def test_the_search_of_the_toy_merges(toy):
+    graph = beam_search(
+        toy,
+        TestToy().policy(TestToy.PARAMETERS),
+        None,
+        Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3)),
+        jax.random.key(0),
+        instructions=1,
+        config=SearchConfig(beam=4, epsilon=0.0),
+    )
+    np.testing.assert_array_equal(graph.beam.alive.sum(axis=1)[:4], [1, 1, 1, 0])

@@ -1,0 +1,137 @@
+"""A run that was cut, however and whenever, ends like one that was left alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from training.tiny import ARGUMENTS, Watcher, environment, outcome, run_tiny, tiny_config
+
+from vbsix.training import run as runs
+from vbsix.training.metrics import MetricsFile, read_metrics
+from vbsix.training.run import Interrupted
+
+# Nothing falls together: rows, evaluations, checkpoints and the start of the critic's ranking.
+CONFIG = tiny_config(
+    training__steps=14,
+    training__value_ranking_start=7,
+    run__chunk=1,
+    run__log_every=4,
+    run__evaluate_every=5,
+    run__checkpoint_every=3,
+)
+LONG = {"training.steps": 120, "run.chunk": 1, "run.log_every": 2, "run.checkpoint_every": 3, "run.evaluate_every": 10}
+
+
+@pytest.fixture(scope="module")
+def left_alone(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "alone"
+    run_tiny(folder, CONFIG)
+    return outcome(folder)
+
+
+@pytest.mark.parametrize("stops", [(3,), (5,), (7, 8, 13), (14,), tuple(range(1, 15))], ids=str)
+def test_a_run_that_was_stopped_goes_on_as_if_it_was_not(tmp_path, left_alone, stops):
+    for stop in stops:
+        with pytest.raises(Interrupted, match=f"Stopped after step {stop} of 14. Go on with: vbsix train --resume"):
+            run_tiny(tmp_path / "run", CONFIG, watcher=Watcher(stop_at=stop))
+    run_tiny(tmp_path / "run", CONFIG)
+    assert outcome(tmp_path / "run") == left_alone
+
+
+class Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("place", ["save_checkpoint", "evaluate_splits", "write"])
+def test_a_run_that_crashed_between_two_steps_goes_on_as_if_it_did_not(tmp_path, monkeypatch, left_alone, place, after):
+    owner = MetricsFile if place == "write" else runs
+    original, calls = getattr(owner, place), 0
+
+    def crashes_every_third_time(*arguments, **options):
+        nonlocal calls
+        calls += 1
+        result = original(*arguments, **options) if after or calls % 3 else None
+        if not calls % 3:
+            raise Crash
+        return result
+
+    monkeypatch.setattr(owner, place, crashes_every_third_time)
+    crashes = 0
+    while crashes < 20:
+        try:
+            run_tiny(tmp_path / "run", CONFIG)
+            break
+        except Crash:
+            crashes += 1
+    assert 0 < crashes < 20
+    assert outcome(tmp_path / "run") == left_alone
+
+
+def test_a_half_written_row_is_written_again(tmp_path, left_alone):
+    with pytest.raises(Interrupted):
+        run_tiny(tmp_path / "run", CONFIG, watcher=Watcher(stop_at=9))
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 12, "se')
+    run_tiny(tmp_path / "run", CONFIG)
+    assert outcome(tmp_path / "run") == left_alone
+
+
+def test_what_a_resumed_run_took_before_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs.time, "perf_counter", itertools.count().__next__)
+    with pytest.raises(Interrupted):
+        run_tiny(tmp_path / "run", CONFIG, watcher=Watcher(stop_at=9))
+    manifest = json.loads((tmp_path / "run" / "checkpoints" / "step-00000009" / "manifest.json").read_text())
+    before = manifest["progress"]["seconds"]
+    assert before > 0
+    monkeypatch.setattr(runs.time, "perf_counter", itertools.count(10_000).__next__)
+    assert before < run_tiny(tmp_path / "run", CONFIG).seconds < 10_000
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "undisturbed"
+    subprocess.run(begin(folder), env=environment(), check=True)
+    return outcome(folder)
+
+
+def begin(folder: Path) -> list[str]:
+    longer = [f"--set={name}={value}" for name, value in LONG.items()]
+    return [sys.executable, "-m", "vbsix", "train", *ARGUMENTS, *longer, "--seeds=2", "--quiet", f"--out={folder}"]
+
+
+def go_on(folder: Path) -> list[str]:
+    """Resumes a run; one that was killed before it had begun is begun."""
+    if not (folder / "run.json").exists():
+        return begin(folder)
+    return [sys.executable, "-m", "vbsix", "train", "--quiet", f"--resume={folder}"]
+
+
+def kill_at_random_moments(folder: Path, kills: int, seed: int) -> None:
+    """Each process is killed some rows after its first, at a moment between two rows."""
+    generator = random.Random(seed)
+    for _ in range(kills):
+        process = subprocess.Popen(go_on(folder), env=environment())
+        wanted = len(read_metrics(folder / "metrics.jsonl")) + generator.randint(0, 8)
+        while process.poll() is None and len(read_metrics(folder / "metrics.jsonl")) <= wanted:
+            time.sleep(0.002)
+        time.sleep(generator.uniform(0, 0.1))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    subprocess.run(go_on(folder), env=environment(), check=True)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+def test_a_run_that_was_killed_goes_on_as_if_it_was_not(tmp_path, undisturbed, kills):
+    kill_at_random_moments(tmp_path / "run", kills, seed=kills)
+    assert outcome(tmp_path / "run") == undisturbed
+    rows = [(row["step"], row["seed"]) for row in read_metrics(tmp_path / "run" / "metrics.jsonl")]
+    assert rows == [(step, seed) for step in range(2, 121, 2) for seed in (0, 1)]

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from training.tiny import SEEDS, Watcher, outcome, run_tiny, tiny_config
+
+from vbsix.domains.registry import get_domain
+from vbsix.errors import VbsixError
+from vbsix.training import run as runs
+from vbsix.training.chunk import create_learners, train_chunk
+from vbsix.training.config import METHODS
+from vbsix.training.metrics import read_metrics
+from vbsix.training.run import Run, Trained, create_run, open_run, open_words, save_result
+
+COMBINATIONS = [
+    ("scene", "vbsix"),
+    ("scene", "expert-mml"),
+    ("alchemy", "mml"),
+    ("alchemy", "value-only"),
+    ("tangrams", "execution-only"),
+    ("tangrams", "reinforce"),
+]
+"""Each method and each domain at least once; the slow test has them all."""
+
+
+@dataclasses.dataclass
+class Finished:
+    folder: object
+    watcher: Watcher
+    trained: Trained
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run that was left alone."""
+    folder, watcher = tmp_path_factory.mktemp("runs") / "alone", Watcher()
+    return Finished(folder, watcher, run_tiny(folder, watcher=watcher))
+
+
+def test_a_chunk_ends_wherever_something_is_due(finished):
+    assert finished.watcher.steps == [0, 2, 4, 6, 8, 10]
+
+
+def test_there_is_one_row_for_each_seed_at_each_step_that_is_due(finished):
+    rows = read_metrics(finished.folder / "metrics.jsonl")
+    assert [(row["step"], row["seed"]) for row in rows] == [(step, seed) for step in (4, 6, 8, 10) for seed in SEEDS]
+    assert rows == finished.watcher.rows
+    for row in rows:
+        assert {"hit", "hit_longest", "policy_loss", "critic_loss", "gradient_norm"} <= row.keys()
+        assert ("accuracy" in row) == (row["step"] in (6, 10))
+    assert any(row["hit"] > 0 for row in rows), "a run that finds nothing would prove little"
+
+
+def test_the_accuracy_is_that_of_every_seed_on_every_split(finished):
+    assert finished.trained.accuracies == finished.watcher.accuracies[10]
+    assert finished.trained.accuracies.keys() == {"dev", "held-out"}
+    for by_length in finished.trained.accuracies.values():
+        assert [len(by_seed) for by_seed in by_length.values()] == [3]
+        assert by_length.keys() == {"1"}
+    last = read_metrics(finished.folder / "metrics.jsonl")[-1]
+    assert last["accuracy"]["dev"]["1"] == finished.trained.accuracies["dev"]["1"][2]
+
+
+def test_the_last_two_checkpoints_are_kept_with_a_file_for_each_seed(finished):
+    files = sorted(str(path.relative_to(finished.folder)) for path in finished.folder.glob("checkpoints/*/*"))
+    names = ["manifest.json", *(f"seed-{seed}.safetensors" for seed in SEEDS)]
+    assert files == [f"checkpoints/step-{step:08d}/{name}" for step in (8, 10) for name in names]
+
+
+def test_a_run_can_be_opened_again(finished):
+    run = open_run(finished.folder)
+    assert (run.config, run.seeds, run.source) == (tiny_config(), SEEDS, "synthetic")
+    words = open_words(finished.folder)
+    assert words.vectors.shape == (len(words.words), 100)
+
+
+def test_the_result_says_what_was_run_and_what_came_of_it(finished):
+    save_result(open_run(finished.folder), finished.trained, {"dev": [0.5, None, 0.0]})
+    result = json.loads((finished.folder / "result.json").read_text())
+    assert (result["method"], result["domain"], result["steps"], result["seeds"]) == ("vbsix", "tangrams", 10, [*SEEDS])
+    assert result["accuracy"] == finished.trained.accuracies
+    assert result["spurious"] == {"dev": [0.5, None, 0.0]}
+    assert result["seconds"] > 0
+    assert result["config"]["search"]["beam"] == 16
+    assert {"vbsix", "jax"} <= result["versions"].keys()
+    assert result["device"].startswith(jax.devices()[0].platform)
+
+
+def test_a_finished_run_that_is_resumed_is_evaluated_again(finished):
+    before, watcher = outcome(finished.folder), Watcher()
+    trained = run_tiny(finished.folder, watcher=watcher)
+    assert watcher.steps == [10]
+    assert trained.accuracies == finished.trained.accuracies
+    assert outcome(finished.folder) == before
+
+
+def test_a_folder_with_a_run_is_not_overwritten(finished):
+    with pytest.raises(VbsixError, match="holds a run already"):
+        create_run(open_run(finished.folder))
+
+
+def test_a_folder_without_a_run_says_so(tmp_path):
+    with pytest.raises(VbsixError, match="holds no run"):
+        open_run(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [{"config": 3}, {"seeds": None}, {"config": {"search": {"beam": "many"}}}])
+def test_a_wrong_description_is_an_error(finished, tmp_path, wrong):
+    description = json.loads((finished.folder / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**description, **wrong}))
+    with pytest.raises(VbsixError, match=r"run\.json: not the description|search\.beam: expected a whole number"):
+        open_run(tmp_path)
+
+
+def test_a_seed_alone_learns_what_it_learns_among_others(finished, tmp_path):
+    alone = run_tiny(tmp_path / "one", seeds=(1,)).learners.networks
+    among = finished.trained.learners.networks
+    start = create_learners(get_domain("tangrams"), tiny_config(), jnp.array([1])).networks
+    for one, three in zip(jax.tree.leaves(alone), jax.tree.leaves(among), strict=True):
+        np.testing.assert_allclose(one[0], three[1], rtol=1e-3, atol=1e-4)
+    moves = jax.tree.map(lambda one, first: float(jnp.max(jnp.abs(one - first))), alone, start)
+    assert max(jax.tree.leaves(moves)) > 0.1
+
+
+@pytest.mark.parametrize("place", ["policy_loss", "parameters"])
+def test_what_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path, monkeypatch, place):
+    def fails_late(*arguments, **options):
+        learners, sums = train_chunk(*arguments, **options)
+        if int(arguments[6]) < 6:
+            return learners, sums
+        if place == "policy_loss":
+            return learners, sums | {place: sums[place]._replace(total=sums[place].total * jnp.nan)}
+        return jax.tree.map(lambda leaf: leaf + jnp.inf, learners), sums
+
+    monkeypatch.setattr(runs, "train_chunk", fails_late)
+    with pytest.raises(VbsixError, match=rf"not finite any more soon after step 6: {place}\. .*learning_rate"):
+        run_tiny(tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000004"]
+    monkeypatch.undo()
+    watcher = Watcher()
+    run_tiny(tmp_path / "run", watcher=watcher)
+    assert watcher.steps == [4, 6, 8, 10]
+
+
+def test_a_disk_that_fills_up_stops_the_run_and_spares_the_checkpoint(finished, tmp_path, monkeypatch):
+    sync, calls = os.fsync, 0
+
+    def fills_up(descriptor):
+        nonlocal calls
+        calls += 1
+        if calls > 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fills_up)
+    with pytest.raises(OSError, match=r"No space left on device: .*step-00000008"):
+        run_tiny(tmp_path / "run")
+    monkeypatch.undo()
+    watcher = Watcher()
+    run_tiny(tmp_path / "run", watcher=watcher)
+    assert watcher.steps == [4, 6, 8, 10]
+    assert outcome(tmp_path / "run") == outcome(finished.folder)
+
+
+def test_a_run_without_a_hit_says_so_early(tmp_path, monkeypatch):
+    def never_hits(*arguments, **options):
+        learners, sums = train_chunk(*arguments, **options)
+        return learners, sums | {"hit": sums["hit"]._replace(total=sums["hit"].total * 0)}
+
+    monkeypatch.setattr(runs, "train_chunk", never_hits)
+    monkeypatch.setattr(runs, "PATIENCE", 5)
+    watcher = Watcher()
+    run_tiny(tmp_path / "run", watcher=watcher)
+    assert len(watcher.messages) == 1
+    assert watcher.messages[0].startswith("No search has found a correct program in 6 steps")
+    for advice in ("search.beam", "search.epsilon", "data.lengths"):
+        assert advice in watcher.messages[0]
+
+
+def test_a_run_with_hits_has_nothing_to_say(finished):
+    assert finished.watcher.messages == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_runs(tmp_path, method):
+    watcher = Watcher()
+    run_tiny(tmp_path / "run", tiny_config(method), (0,), watcher)
+    assert all(np.isfinite(row["policy_loss"]) for row in watcher.rows)
+    assert ("critic_loss" in watcher.rows[0]) == (method in ("vbsix", "value-only"))
+    assert ("expert_loss" in watcher.rows[0]) == (method == "expert-mml")
+    assert ("reward" in watcher.rows[0]) == (method == "reinforce")
+
+
+@pytest.mark.parametrize(("domain", "method"), COMBINATIONS)
+def test_each_method_runs_on_scone(tmp_path, scone_data, domain, method):
+    config = tiny_config(method, domain, training__steps=2)
+    trained = run_tiny(tmp_path / "run", config, (0,), source=str(scone_data))
+    assert trained.accuracies.keys() == {"dev"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("domain", ["scene", "alchemy", "tangrams"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_runs_on_every_domain_of_scone(tmp_path, scone_data, domain, method):
+    test_each_method_runs_on_scone(tmp_path, scone_data, domain, method)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        create_run(Run(tmp_path / "file" / "run", tiny_config(), "vbsix", (0,), "synthetic"))
