@@ -15,19 +15,8 @@ from vbsix.domains.registry import get_domain
 from vbsix.errors import VbsixError
 from vbsix.training import run as runs
 from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.config import METHODS
 from vbsix.training.metrics import read_metrics
 from vbsix.training.run import Run, Trained, create_run, open_run, open_words, save_result
-
-COMBINATIONS = [
-    ("scene", "vbsix"),
-    ("scene", "expert-mml"),
-    ("alchemy", "mml"),
-    ("alchemy", "value-only"),
-    ("tangrams", "execution-only"),
-    ("tangrams", "reinforce"),
-]
-"""Each method and each domain at least once; the slow test has them all."""
 
 
 @dataclasses.dataclass
@@ -186,31 +175,6 @@ def test_a_run_without_a_hit_says_so_early(tmp_path, monkeypatch):
 
 def test_a_run_with_hits_has_nothing_to_say(finished):
     assert finished.watcher.messages == []
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_each_method_runs(tmp_path, method):
-    watcher = Watcher()
-    run_tiny(tmp_path / "run", tiny_config(method), (0,), watcher)
-    assert all(np.isfinite(row["policy_loss"]) for row in watcher.rows)
-    assert ("critic_loss" in watcher.rows[0]) == (method in ("vbsix", "value-only"))
-    assert ("expert_loss" in watcher.rows[0]) == (method == "expert-mml")
-    assert ("reward" in watcher.rows[0]) == (method == "reinforce")
-
-
-@pytest.mark.parametrize(("domain", "method"), COMBINATIONS)
-def test_each_method_runs_on_scone(tmp_path, scone_data, domain, method):
-    config = tiny_config(method, domain, training__steps=2)
-    trained = run_tiny(tmp_path / "run", config, (0,), source=str(scone_data))
-    assert trained.accuracies.keys() == {"dev"}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("domain", ["scene", "alchemy", "tangrams"])
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_runs_on_every_domain_of_scone(tmp_path, scone_data, domain, method):
-    test_each_method_runs_on_scone(tmp_path, scone_data, domain, method)
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):

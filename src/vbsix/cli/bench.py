@@ -15,11 +15,6 @@ app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 @app.command()
 def executor(as_json: Json = False) -> None:
     """Transitions a second of the executors, each with successor, validity and key.
@@ -55,7 +50,7 @@ def executor(as_json: Json = False) -> None:
 def search(
     domains: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DOMAIN]...", help="All of them by default.", autocompletion=complete_domain),
+        typer.Argument(metavar="DOMAIN", help="All of them by default.", autocompletion=complete_domain),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -80,34 +75,33 @@ def search(
     if as_json:
         typer.echo(json.dumps(results, indent=2))
         return
-    figures = {f"{name} {how}": result[how] for name, result in results.items() for how in COMBINATIONS}
     measured_on = next(iter(results.values()))
     _table(
         "Searches a second",
         ["search", "searches", "slowest to fastest", "times program", "compile, s"],
         [
             [
-                title,
-                f"{figure['searches_per_second']:.0f}",
-                f"{figure['slowest_searches_per_second']:.0f} to {figure['fastest_searches_per_second']:.0f}",
-                f"{figure.get('execution_over_program', 1):.2f}",
-                f"{figure['compile_seconds']:.1f}",
+                f"{name} {how}",
+                f"{result[how]['searches_per_second']:.0f}",
+                f"{result[how]['slowest_searches_per_second']:.0f} to {result[how]['fastest_searches_per_second']:.0f}",
+                f"{result[how].get('execution_over_program', 1):.2f}",
+                f"{result[how]['compile_seconds']:.1f}",
             ]
-            for title, figure in figures.items()
+            for name, result in results.items()
+            for how in COMBINATIONS
         ],
         measured_on,
     )
-    _table(
-        "Where their time goes, in %",
-        ["search", *PARTS],
-        [[title, *(f"{100 * figure['shares'][part]:.0f}" for part in PARTS)] for title, figure in figures.items()],
-        measured_on,
-    )
+    for name, result in results.items():
+        _table(
+            f"Where the time goes in {name}, in %",
+            ["search", *PARTS],
+            [[how, *(f"{100 * result[how]['shares'][part]:.0f}" for part in PARTS)] for how in COMBINATIONS],
+        )
     _table(
         f"Memory of {measured_on['examples']} examples and {measured_on['memory_seeds']} seeds, in MB",
         ["domain", "execution+critic"],
         [[name, _optional(result["memory_bytes"], 1e-6, ".0f", "unknown")] for name, result in results.items()],
-        measured_on,
     )
 
 
@@ -115,12 +109,14 @@ def _optional(value: float | None, scale: float, form: str, missing: str = "not 
     return missing if value is None else format(value * scale, form)
 
 
-def _table(title: str, columns: list[str], rows: list[list[str]], measured_on: dict) -> None:
+def _table(title: str, columns: list[str], rows: list[list[str]], measured_on: dict | None = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    versions = ", ".join(f"{name} {number}" for name, number in measured_on["versions"].items())
-    table = Table(title=title, caption=f"{measured_on['device']}, {measured_on['cores']} cores; {versions}")
+    table = Table(title=title)
+    if measured_on:
+        versions = ", ".join(f"{name} {number}" for name, number in measured_on["versions"].items())
+        table.caption = f"{measured_on['device']}, {measured_on['cores']} cores; {versions}"
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
