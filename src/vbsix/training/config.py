@@ -146,7 +146,7 @@ QUICK: Mapping[str, Any] = {
     "data.evaluation": (1, 2, 3),
     "data.max_words": 15,
     "search.beam": 32,
-    "search.rerank": 128,
+    "search.rerank": 32,
     "search.negatives": 16,
     "training.steps": 1800,
     "training.value_ranking_start": 1400,
