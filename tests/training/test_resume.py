@@ -47,7 +47,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_was_not(tmp_path, left_alone, s
 
 
 class Crash(Exception):
-    pass
+    """What the next test raises in the middle of a run."""
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
