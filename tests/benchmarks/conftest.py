@@ -4,7 +4,24 @@ import jax
 import pytest
 from cli.conftest import vbsix
 
+from vbsix.training import config
+
 __all__ = ["vbsix"]
+
+TINY = {
+    "data.max_words": 3,
+    **dict.fromkeys(("network.word", "network.lstm", "network.slot", "network.attribute", "network.token"), 3),
+    "network.hidden": 4,
+    "search.beam": 4,
+    "search.rerank": 6,
+    "search.program_beam": 2,
+    "search.negatives": 2,
+    "training.batch": 2,
+    "training.policy_states": 6,
+    "training.value_states": 6,
+    "run.evaluation_beam": 4,
+    "run.evaluation_batch": 3,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +32,10 @@ def short_measurements(monkeypatch):
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
+def tiny_presets(monkeypatch):
+    """The paper's settings, shrunk."""
+    preset = config.preset
+    monkeypatch.setattr(config, "preset", lambda *names: config.override(preset(*names), TINY))

@@ -13,6 +13,7 @@ from jax.test_util import check_grads
 from models.cases import LENGTHS, SMALL, Case, M, T, count_parameters, draw, small_case, take
 from reference import networks as reference
 
+from vbsix.domains.registry import get_domain
 from vbsix.errors import VbsixError
 from vbsix.models import NetworkConfig, Policy
 
@@ -173,3 +174,22 @@ def test_the_number_of_parameters(case: Case):
         count_parameters(draw_policy(case)),
         count_parameters(draw_policy(case, sees_target=True)),
     ) == expected[case.domain.name]
+
+
+@pytest.mark.parametrize("name", ["scene", "alchemy", "tangrams"])
+def test_a_renormalised_policy_gives_invalid_tokens_nothing(name):
+    domain = get_domain(name)
+    empty = {"scene": ("__", 10), "alchemy": ("_", 7), "tangrams": ("", 0)}[name]
+    world = " ".join(f"{place + 1}:{empty[0]}" for place in range(empty[1]))
+    state = domain.start(domain.parse_world(world), 1)
+    valid = np.asarray(domain.expand(state)[1])
+    both = []
+    for renormalise in (False, True):
+        policy = Policy(domain, replace(SMALL, renormalise=renormalise), key=jax.random.key(0))
+        words = jax.random.normal(jax.random.key(1), (1, 2, SMALL.word))
+        tables = policy.prepare(policy.encode(words, jnp.ones((1, 2), bool)))
+        both.append(np.exp(policy.for_example(domain, tables)(state)))
+    plain, renormalised = both
+    assert plain.sum() == pytest.approx(1, rel=1e-5)
+    assert not valid.all()
+    np.testing.assert_allclose(renormalised, np.where(valid, plain, 0) / plain[valid].sum(), rtol=1e-4)

@@ -189,7 +189,14 @@ def compiled_expand(domain: Domain):
 def compare(name: str, space: str, with_critic: bool, sizes: Sizes) -> list[Comparison]:
     """Searches for all examples, compiled and by the twin."""
     examples, domain = make_examples(name, sizes), get_domain(name)
-    config = SearchConfig(space, sizes.beam, sizes.rerank, 0.0, 2, sizes.program_beam, sizes.negatives)
+    config = SearchConfig(
+        space=space,
+        beam=sizes.beam,
+        rerank=sizes.rerank,
+        epsilon=0.0,
+        program_beam=sizes.program_beam,
+        negatives=sizes.negatives,
+    )
 
     def search(model, problem):
         critic = models.critic(domain, model) if with_critic else None

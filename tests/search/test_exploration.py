@@ -17,7 +17,8 @@ from reference.comparison import quick_jit
 from reference.tables import TableDomain, Tables
 
 from vbsix.search import Problem, SearchConfig, beam_search
-from vbsix.search.beam import explore
+from vbsix.search.beam import best_states
+from vbsix.search.exploration import explore_slots
 
 DRAWS = 20_000
 DEVIATIONS = 5
@@ -31,7 +32,7 @@ RANKING = np.array([4, 0, 28, 10, 12, 2], np.int32)
 def draws(epsilon: float, ranking: tuple[int, ...] = tuple(RANKING), available: tuple[bool, ...] = tuple(AVAILABLE)):
     """[draws, slots], what the slots take."""
     keys = jax.random.split(jax.random.key(7), DRAWS)
-    draw = jax.jit(jax.vmap(lambda key: explore(key, jnp.array(ranking), jnp.array(available), epsilon)))
+    draw = jax.jit(jax.vmap(lambda key: explore_slots(key, jnp.array(ranking), jnp.array(available), epsilon)))
     return np.asarray(draw(keys))
 
 
@@ -142,3 +143,36 @@ def test_a_search_explores_merged_states():
     share = np.mean(np.isin(beams, unranked)) * BEAM / len(unranked)
     for state in unranked:
         assert_frequency(np.any(beams == state, axis=1), share)
+
+
+def test_a_quota_comes_before_the_rest():
+    """Two slots for each of three instructions; the third has one state, and its other slot goes to the best left."""
+    score = jnp.array([0.9, 0.8, 0.7, 0.1, 0.2, 0.15, 0.05, -jnp.inf])
+    done = jnp.array([0, 0, 0, 1, 1, 1, 2, 2])
+    found, chosen = best_states(score, done, SearchConfig(beam=6, quota=2), 3)
+    assert chosen.tolist() == [0, 1, 4, 5, 6, 2]
+    np.testing.assert_array_equal(found, score[chosen])
+    assert np.isneginf(best_states(score, done, SearchConfig(beam=8, quota=2), 3)[0][-1]), (
+        "what is not there comes last"
+    )
+
+
+def test_a_search_with_a_quota_keeps_states_of_every_instruction():
+    """From 0, `a` stays within the first instruction and `b`, less probable, begins the second."""
+    successor = np.array([[1, 4], [2, 4], [3, 4], [3, 4], [4, 5], [-1, -1]], np.int32)
+    done = np.array([0, 0, 0, 0, 1, 2], np.int32)
+    log_policy = np.broadcast_to(np.log([0.99, 0.01]), (6, 2)).astype(np.float32)
+    domain = TableDomain(Tables(successor, done, done, log_policy, np.zeros(6)), max_tokens_per_instruction=2)
+    problem = Problem(jnp.int32(0), jnp.int32(2), jnp.int32(2))
+
+    def second_beam(quota):
+        config = SearchConfig(space="program", beam=2, epsilon=0.0, quota=quota)
+        graph = beam_search(domain, domain.policy, None, problem, jax.random.key(0), instructions=2, config=config)
+        return graph.beam.states[2].tolist()
+
+    assert second_beam(0) == [2, 4]
+    assert second_beam(1) == [2, 4]
+    successor[1] = successor[2] = 3, 3
+    domain = TableDomain(Tables(successor, done, done, log_policy, np.zeros(6)), max_tokens_per_instruction=2)
+    assert second_beam(0) == [3, 3]
+    assert second_beam(1) == [3, 4]

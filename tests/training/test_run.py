@@ -77,7 +77,7 @@ def test_the_result_says_what_was_run_and_what_came_of_it(finished):
     assert result["accuracy"] == finished.trained.accuracies
     assert result["spurious"] == {"dev": [0.5, None, 0.0]}
     assert result["seconds"] > 0
-    assert result["config"]["search"]["beam"] == 16
+    assert result["config"]["search"]["beam"] == tiny_config().search.beam
     assert {"vbsix", "jax"} <= result["versions"].keys()
     assert result["device"].startswith(jax.devices()[0].platform)
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference.tables import TableDomain, Tables
 
 from vbsix.search import Problem, SearchConfig, extract_negatives, program_search
 from vbsix.training.values import build_value_examples
@@ -82,3 +83,25 @@ def test_a_state_on_wrong_programs_only_has_label_zero(toy):
     searched = program_search(toy, prefers_aa, None, problem, jax.random.key(0), instructions=1, config=config)
     by_place, _ = build(searched, "suffix")
     assert by_place == pytest.approx({1: 0.9, 2: 0.0}, rel=1e-4)
+
+
+def test_graph_labels_cover_states_that_lead_nowhere():
+    """From 0, `a` leads to 1 and on to the target 3; `b` to 2, where no token is valid."""
+    successor = np.array([[1, 2], [3, -1], [-1, -1], [-1, -1]], np.int32)
+    done = np.array([0, 0, 0, 1], np.int32)
+    half = np.full((4, 2), np.log(0.5), np.float32)
+    domain = TableDomain(Tables(successor, done, done, half, np.zeros(4)), max_tokens_per_instruction=3)
+    problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(1))
+    config = SearchConfig(beam=3, epsilon=0.0)
+    programs, graph = program_search(
+        domain, domain.policy, None, problem, jax.random.key(0), instructions=1, config=config
+    )
+    late, negatives = jnp.ones(graph.beam.alive.size, bool), extract_negatives(graph, 1, "execution").programs
+    found = {}
+    for labels in ("suffix", "graph"):
+        examples = build_value_examples(graph, programs, negatives, late, labels=labels, size=9)
+        states = np.asarray(graph.beam.states).reshape(-1)[np.asarray(examples.vertices)]
+        mask = np.asarray(examples.mask)
+        found[labels] = dict(zip(states[mask].tolist(), np.asarray(examples.labels)[mask].tolist(), strict=True))
+    assert found["suffix"] == pytest.approx({1: 0.5})
+    assert found["graph"] == pytest.approx({1: 0.5, 2: 0.0})

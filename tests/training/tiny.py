@@ -24,7 +24,7 @@ SETTINGS: dict[str, Any] = {
     "network.token": 8,
     "network.slot": 4,
     "network.attribute": 4,
-    "search.beam": 16,
+    "search.beam": 48,
     "search.program_beam": 2,
     "search.negatives": 4,
     "training.batch": 4,

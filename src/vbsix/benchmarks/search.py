@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from vbsix.benchmarks import environment, measure
+from vbsix.benchmarks import environment, measure, peak_memory
 from vbsix.data.examples import PAPER_SETTINGS, Arrays, prefixes, to_arrays
 from vbsix.data.synthetic import generate
 from vbsix.data.words import random_words
@@ -194,8 +194,7 @@ def _memory(search: Callable, read: Callable[[PRNGKeyArray], Reading], examples:
     """Bytes of a search of all examples for several seeds: what it takes, gives and needs in between, if known."""
     readings = jax.eval_shape(jax.vmap(read), jax.random.split(jax.random.key(0), seeds))
     compiled = jax.jit(jax.vmap(search, in_axes=(0, None))).lower(readings, examples).compile()
-    sizes = compiled.memory_analysis()
-    return sizes and sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
+    return peak_memory(compiled)
 
 
 def _make_up_examples(domain: Domain, sizes: Sizes) -> tuple[Array, Arrays]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +15,10 @@ from vbsix.errors import UnknownName
 
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+OneDomain = Annotated[
+    str | None, typer.Argument(metavar="DOMAIN", help="All of them by default.", autocompletion=complete_domain)
+]
 
 
 @app.command()
@@ -62,14 +68,9 @@ def search(
     from rich.console import Console
 
     from vbsix.benchmarks.search import COMBINATIONS, PARTS, bench_search
-    from vbsix.data.examples import PAPER_SETTINGS
 
-    names = domains or sorted(PAPER_SETTINGS)
-    for name in names:
-        if name not in PAPER_SETTINGS:
-            raise UnknownName("domain", name, PAPER_SETTINGS)
     results = {}
-    for name in names:
+    for name in _known(domains or []):
         with Console(stderr=True).status(f"measuring {name}"):
             results[name] = bench_search(name)
     if as_json:
@@ -105,6 +106,125 @@ def search(
     )
 
 
+@app.command()
+def train(
+    domain: OneDomain = None,
+    method: Annotated[str, typer.Option(help="As in `vbsix train`.")] = "vbsix",
+    seeds: Annotated[int, typer.Option(min=1, help="How many train side by side.")] = 1,
+    beam: Annotated[int | None, typer.Option(min=1, help="The paper's by default.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Examples of a step; the paper's by default.")] = None,
+    warm: Annotated[int, typer.Option(min=0, help="Steps to train likewise before measuring.")] = 0,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Grow beam, batch and seeds in turn; rows are printed as they come.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Training steps a second at the paper's sizes, time to compile, and memory.
+
+    A step updates all seeds; an example counts once for each. Where a method has a critic, it ranks. Rows are made
+    up, with words and instructions in the shapes of SCONE's. The policy is fresh unless --warm is given, and its beams
+    are nearly empty: as shapes are fixed, that matters little, but loops which stop early do so sooner. It takes one
+    or two minutes a domain, most of them to compile.
+
+    Example: vbsix bench train tangrams --seeds 6
+    """
+    from vbsix.benchmarks import environment
+    from vbsix.benchmarks.train import bench_train, grow
+    from vbsix.training.config import override, preset
+
+    given = {name: size for name, size in {"search.beam": beam, "training.batch": batch}.items() if size}
+    sizes = [(override(preset(name, method), given), seeds) for name in _known([domain] if domain else [])]
+    if sweep:
+        sizes = [grown for size in sizes for grown in grow(*size)]
+    results = _measure(partial(bench_train, warm=warm), sizes)
+    title = f"Training with {method}"
+    columns = ["domain", "seeds", "beam", "batch", "steps/s", "examples/s", "compile, s", "MB"]
+    rows = (
+        [
+            *(str(result[name]) for name in ("domain", "seeds", "beam", "batch")),
+            f"{result['steps_per_second']:.3g}",
+            f"{result['examples_per_second']:.3g}",
+            f"{result['compile_seconds']:.1f}",
+            _optional(result["peak_memory_bytes"], 1e-6, ".0f", "unknown"),
+        ]
+        for result in results
+    )
+    if as_json:
+        _print_json(results, alone=bool(domain) and not sweep)
+    elif sweep:
+        _print_rows(f"{title}; {_describe(environment())}", columns, rows)
+    else:
+        _table(title, columns, list(rows), environment())
+
+
+@app.command()
+def predict(domain: OneDomain = None, as_json: Json = False) -> None:
+    """Milliseconds to predict an example of 5 instructions: among 64 at a time, and alone.
+
+    Alone it is parsed as by `vbsix parse`, from text to worlds. The policy is freshly drawn and its beams of 32 run
+    dry early: as shapes are fixed, that matters little, but loops which stop early do so sooner.
+
+    Example: vbsix bench predict scene --json
+    """
+    from vbsix.benchmarks import environment
+    from vbsix.benchmarks.predict import bench_predict
+    from vbsix.training.config import preset
+
+    results = _measure(bench_predict, [(preset(name),) for name in _known([domain] if domain else [])])
+    if as_json:
+        _print_json(results, alone=bool(domain))
+        return
+    _table(
+        "Milliseconds to predict an example",
+        ["domain", "batched", "alone", "compile, s", "first alone, s"],
+        [
+            [
+                result["domain"],
+                f"{result['milliseconds_batched']:.2f}",
+                f"{result['milliseconds_single']:.2f}",
+                f"{result['compile_seconds']:.1f}",
+                f"{result['first_single_seconds']:.1f}",
+            ]
+            for result in results
+        ],
+        environment(),
+    )
+
+
+def _known(domains: list[str]) -> list[str]:
+    """The domains asked for, checked, or all that can be measured."""
+    from vbsix.data.examples import PAPER_SETTINGS
+
+    for name in domains:
+        if name not in PAPER_SETTINGS:
+            raise UnknownName("domain", name, PAPER_SETTINGS)
+    return domains or sorted(PAPER_SETTINGS)
+
+
+def _measure(bench: Callable[..., dict[str, Any]], sizes: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """The results one by one; what is measured begins with a config."""
+    from rich.console import Console
+
+    for size in sizes:
+        with Console(stderr=True).status(f"measuring {size[0].domain}"):
+            result = bench(*size)
+        yield result
+
+
+def _print_json(results: Iterable[dict[str, Any]], alone: bool) -> None:
+    """A list of results, or the only one."""
+    found = list(results)
+    typer.echo(json.dumps(found[0] if alone else found, indent=2))
+
+
+def _print_rows(title: str, columns: list[str], rows: Iterable[list[str]]) -> None:
+    """A table whose rows are printed as they come, so that Ctrl-C leaves those that did."""
+    typer.echo(title)
+    widths = [max(len(column), 8) for column in columns]
+    for row in chain([columns], rows):
+        typer.echo("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+
+
 def _optional(value: float | None, scale: float, form: str, missing: str = "not installed") -> str:
     return missing if value is None else format(value * scale, form)
 
@@ -115,10 +235,14 @@ def _table(title: str, columns: list[str], rows: list[list[str]], measured_on: d
 
     table = Table(title=title)
     if measured_on:
-        versions = ", ".join(f"{name} {number}" for name, number in measured_on["versions"].items())
-        table.caption = f"{measured_on['device']}, {measured_on['cores']} cores; {versions}"
+        table.caption = _describe(measured_on)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+
+
+def _describe(measured_on: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in measured_on["versions"].items())
+    return f"{measured_on['device']}, {measured_on['cores']} cores; {versions}"

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.execute import complete_domain
+from vbsix.cli.train import DEFAULT_METHOD, METHOD_HELP
 
 app = typer.Typer(help="Show the settings of a run.", no_args_is_help=True)
 
@@ -21,9 +22,7 @@ def show(
     domain: Annotated[
         str, typer.Argument(metavar="[DOMAIN]", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
     ] = "tangrams",
-    method: Annotated[
-        str, typer.Option(help="vbsix, mml, execution-only, value-only, expert-mml, reinforce.")
-    ] = "vbsix",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = DEFAULT_METHOD,
     quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not the paper's.")] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")

@@ -15,7 +15,10 @@ from vbsix.errors import VbsixError
 if TYPE_CHECKING:
     from vbsix.training.config import Config
 
-DEFAULT_METHOD = "vbsix"
+DEFAULT_METHOD = "stochastic"
+METHOD_HELP = (
+    "stochastic (ours, the default) or the paper's: vbsix, mml, execution-only, value-only, expert-mml, reinforce."
+)
 
 
 def train(
@@ -31,7 +34,7 @@ def train(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="vbsix (the default), mml, execution-only, value-only, expert-mml or reinforce."),
+        typer.Option(help=METHOD_HELP),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds train side by side; 1 by default.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="How many updates.")] = None,
@@ -105,8 +108,8 @@ def choose_config(
     from vbsix.training import config as configs
     from vbsix.training.task import SYNTHETIC
 
-    given = configs.read_toml(file) if file else {}
-    given |= configs.METHODS.get(method or "", {})
+    decided = configs.METHODS.get(method or "", {})
+    given = {name: value for name, value in (configs.read_toml(file) if file else {}).items() if name not in decided}
     given |= {"training.steps": steps} if steps else {}
     given |= configs.read_assignments(assignments)
     given["domain"] = domain or configs.override(configs.Config(), given).domain

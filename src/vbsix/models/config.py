@@ -27,8 +27,13 @@ class NetworkConfig:
     """The most objects in each slot, likewise."""
     elements: int = 10
     """The most elements of a world, likewise."""
+    embedding_spread: float = 0.3
+    """Standard deviation of the first embeddings of what stack and worlds hold. Small, so that the first layer listens
+    to the utterance, whose encoding is of that size, and not to the stack alone."""
     token_spread: float = 0.02
     """Standard deviation of the first token embeddings. Small, so that the first policy is nearly uniform: a peaked
     one may never find a program to learn from."""
+    renormalise: bool = False
+    """Whether the policy shares out its probability among the tokens that are valid in a state, instead of all."""
     own_encoders: bool = False
     """Whether the critic has an utterance and a stack encoder of its own instead of reading the policy's."""

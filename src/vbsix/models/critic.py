@@ -58,7 +58,7 @@ class Critic(eqx.Module):
         self.config = config
         self.own = OwnEncoders(domain, config, key=next(keys)) if config.own_encoders else None
         self.next_utterance = UtteranceEncoder(config, key=next(keys))
-        self.world = AttributeEmbedding(domain.attributes, config.attribute, key=next(keys))
+        self.world = AttributeEmbedding(domain, config, key=next(keys))
         worlds = 2 * self.world.width(config.elements)
         self.first = Dense(4 * config.lstm + config.slots * config.slot + worlds, config.hidden, key=next(keys))
         self.second = Dense(config.hidden, config.hidden, key=next(keys))

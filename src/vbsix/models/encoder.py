@@ -116,8 +116,8 @@ class StackEncoder(eqx.Module):
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray):
         constants_key, attributes_key, objects_key = jax.random.split(key, 3)
-        self.constants = jax.random.normal(constants_key, (domain.values, config.slot))
-        self.attributes = AttributeEmbedding(domain.attributes, config.attribute, key=attributes_key)
+        self.constants = config.embedding_spread * jax.random.normal(constants_key, (domain.values, config.slot))
+        self.attributes = AttributeEmbedding(domain, config, key=attributes_key)
         self.objects = Dense(self.attributes.width(config.objects), config.slot, key=objects_key)
 
     def table(self, weight: Float[Array, "stack outputs"]) -> StackTable:

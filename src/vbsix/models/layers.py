@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import accumulate
 
 import equinox as eqx
@@ -10,7 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from vbsix.domains.base import Domain
 from vbsix.errors import VbsixError
+from vbsix.models.config import NetworkConfig
 
 glorot = jax.nn.initializers.glorot_uniform()
 
@@ -57,9 +58,9 @@ class AttributeEmbedding(eqx.Module):
     vectors: Float[Array, "ids attribute"]
     counts: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, attributes: Mapping[str, int], size: int, *, key: PRNGKeyArray):
-        self.counts = tuple(attributes.values())
-        self.vectors = jax.random.normal(key, (sum(self.counts), size))
+    def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray):
+        self.counts = tuple(domain.attributes.values())
+        self.vectors = config.embedding_spread * jax.random.normal(key, (sum(self.counts), config.attribute))
 
     def width(self, places: int) -> int:
         """Length of the concatenated embeddings of things at that many places."""

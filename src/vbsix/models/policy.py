@@ -15,9 +15,7 @@ from vbsix.errors import VbsixError
 from vbsix.models.config import NetworkConfig
 from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
 from vbsix.models.layers import AttributeEmbedding, Dense, glorot
-
-MASKED = -1e9
-"""A score so low that its exponential is 0, but finite, so that no gradient becomes NaN."""
+from vbsix.search.exploration import MASKED, renormalise
 
 
 class PolicyTables(NamedTuple):
@@ -60,7 +58,7 @@ class Policy(eqx.Module):
         keys = iter(jax.random.split(key, 9))
         units, stack = 2 * config.lstm, config.slots * config.slot
         self.config = config
-        self.target = AttributeEmbedding(domain.attributes, config.attribute, key=next(keys)) if sees_target else None
+        self.target = AttributeEmbedding(domain, config, key=next(keys)) if sees_target else None
         target = self.target.width(config.elements) if self.target else 0
         self.utterances = UtteranceEncoder(config, key=next(keys))
         self.stack = StackEncoder(domain, config, key=next(keys))
@@ -113,6 +111,7 @@ class Policy(eqx.Module):
 
         def policy(state: State) -> Float[Array, " A"]:
             instruction = jnp.minimum(domain.instructions_done(state), last)
-            return self.log_probabilities(tables, instruction, domain.observe(state))
+            log_policy = self.log_probabilities(tables, instruction, domain.observe(state))
+            return renormalise(log_policy, domain.expand(state)[1]) if self.config.renormalise else log_policy
 
         return policy

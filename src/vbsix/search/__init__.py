@@ -2,6 +2,7 @@
 
 from vbsix.search.beam import Beam, Critic, Expansion, Graph, Policy, Problem, ac_score, beam_search
 from vbsix.search.config import SearchConfig
+from vbsix.search.exploration import renormalise
 from vbsix.search.graph import distances, join, next_vertex, same_vertex
 from vbsix.search.programs import (
     Negatives,
@@ -12,7 +13,7 @@ from vbsix.search.programs import (
     predict,
     program_search,
 )
-from vbsix.search.sampling import Samples, renormalise, sample_programs
+from vbsix.search.sampling import Samples, sample_programs
 from vbsix.search.statistics import Statistics, statistics
 
 __all__ = [

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from vbsix.domains.base import Domain, State, Target
 from vbsix.search.config import SearchConfig
+from vbsix.search.exploration import behaviour, explore_slots, perturb
 from vbsix.search.merging import best_of_group, choose, log_sum_by_group, representatives
 
 Policy = Callable[[State], Float[Array, " A"]]
@@ -43,6 +44,8 @@ class Beam(NamedTuple):
     states: State
     log_chart: Float[Array, "*L K"]
     """log P_t, the actor score; -inf in an empty slot."""
+    perturbed: Float[Array, "*L K"]
+    """log P_t with the noise of a search that samples; else log P_t itself."""
     paths: Float[Array, "*L K"]
     """Number of prefixes that lead to the state through the beams before (in floats: it grows exponentially)."""
     parent: Int[Array, "*L K"]
@@ -62,6 +65,7 @@ class Expansion(NamedTuple):
 
     keys: UInt32[Array, "*L K 2"]
     log_policy: Float[Array, "*L K A"]
+    """log π of all tokens; in a search that samples, of what it draws from, see `behaviour`."""
     kind: Int[Array, "*L K A"]
     successor_keys: UInt32[Array, "*L K A 2"]
     representative: Int[Array, "*L K A"]
@@ -108,15 +112,19 @@ def beam_search(
 
     def iterate(beam: Beam, step: tuple[Array, PRNGKeyArray]) -> tuple[Beam, Graph]:
         iteration, key = step
-        expansion, successors, kinds = _expand(domain, policy, problem, beam, iteration < limit)
-        log_prefixes = (beam.log_chart[:, None] + expansion.log_policy).reshape(-1)
-        live = kinds == LIVE
+        expansion, successors, kinds = _expand(domain, policy, problem, beam, iteration < limit, config)
+        live = (kinds == LIVE) & (iteration + 1 < limit)
+        log_successors = beam.log_chart[:, None] + expansion.log_policy
+        log_prefixes = jnp.where(live, log_successors.reshape(-1), -jnp.inf)
         group = _merge(expansion.successor_keys.reshape(-1, 2), kinds, config.space)
-        log_chart = log_sum_by_group(jnp.where(live, log_prefixes, -jnp.inf), group)
-        log_chart = jnp.where(iteration + 1 < limit, log_chart, -jnp.inf)
-        ranking = _rank(domain, critic, problem, successors, log_chart, config)
-        chosen = explore(key, ranking, jnp.isfinite(log_chart), config.epsilon)
-        following = _next_beam(beam, successors, log_prefixes, log_chart, group, chosen, live)
+        log_chart = perturbed = log_sum_by_group(log_prefixes, group)
+        if config.exploration == "sampling":
+            noisy = perturb(key, beam.perturbed, log_successors).reshape(-1)
+            perturbed = jnp.full_like(noisy, -jnp.inf).at[group].max(jnp.where(live, noisy, -jnp.inf))
+        chosen = _rank(domain, critic, problem, successors, log_chart, perturbed, config, instructions)
+        if config.exploration == "slots":
+            chosen = explore_slots(key, chosen, jnp.isfinite(log_chart), config.epsilon)
+        following = _next_beam(beam, successors, log_prefixes, log_chart, perturbed, group, chosen)
         late = _is_late(domain, problem, beam.states, config) & beam.alive
         expansion = expansion._replace(
             representative=group.reshape(expansion.kind.shape),
@@ -136,6 +144,7 @@ def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Bea
     return Beam(
         states=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))), state),
         log_chart=jnp.where(first, 0.0, -jnp.inf),
+        perturbed=jnp.where(first, 0.0, -jnp.inf),
         paths=first.astype(jnp.float32),
         parent=nothing,
         token=nothing,
@@ -143,10 +152,14 @@ def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Bea
     )
 
 
-def _expand(domain: Domain, policy: Policy, problem: Problem, beam: Beam, within_limit: Bool[Array, ""]):
+def _expand(
+    domain: Domain, policy: Policy, problem: Problem, beam: Beam, within_limit: Bool[Array, ""], config: SearchConfig
+):
     """All transitions out of a beam, the successors (flat) and their kinds (flat)."""
     log_policy = jax.vmap(policy)(beam.states)
     successors, valid = jax.vmap(domain.expand)(beam.states)
+    if config.exploration == "sampling":
+        log_policy = jax.vmap(lambda log_policy, valid: behaviour(log_policy, valid, config.epsilon))(log_policy, valid)
     valid &= beam.alive[:, None] & within_limit & jnp.isfinite(log_policy)
     finished = jax.vmap(jax.vmap(domain.instructions_done))(successors) == problem.instructions
     correct = jnp.ones_like(finished)
@@ -189,37 +202,39 @@ def _rank(
     problem: Problem,
     successors: State,
     log_chart: Float[Array, " N"],
+    perturbed: Float[Array, " N"],
     config: SearchConfig,
+    instructions: int,
 ) -> Int[Array, " K"]:
     """The K best merged successors, best first, -1 where there are fewer; ties go to the first predecessor."""
     if critic is None:
-        score, best = jax.lax.top_k(log_chart, config.beam)
+        score, best = best_states(perturbed, jax.vmap(domain.instructions_done)(successors), config, instructions)
     else:
-        log_actor, best = jax.lax.top_k(log_chart, min(max(config.rerank, config.beam), log_chart.shape[0]))
+        actor, best = jax.lax.top_k(perturbed, min(max(config.rerank, config.beam), perturbed.shape[0]))
         candidates = choose(successors, best)
-        late = _is_late(domain, problem, candidates, config)
+        late, value = _is_late(domain, problem, candidates, config), jax.vmap(critic)(candidates)
+        if config.critic_score == "product":
+            score = actor + jnp.where(late, jnp.log(value), 0.0)
+        else:
+            score = ac_score(log_chart[best], late, value)
         # The candidates come sorted by actor score and top_k is stable, so that ties keep that order.
-        score, order = jax.lax.top_k(ac_score(log_actor, late, jax.vmap(critic)(candidates)), config.beam)
+        score, order = best_states(score, jax.vmap(domain.instructions_done)(candidates), config, instructions)
         best = best[order]
     return jnp.where(jnp.isfinite(score), best, -1)
 
 
-def explore(
-    key: PRNGKeyArray, ranking: Int[Array, " K"], available: Bool[Array, " N"], epsilon: float
-) -> Int[Array, " K"]:
-    """ε-greedy: a slot takes its rank or, with probability ε, a random state that no other slot takes by rank."""
-    if epsilon == 0:
-        return ranking
-    size, count = ranking.shape[0], available.shape[0]
-    flag_key, noise_key = jax.random.split(key)
-    flagged = jax.random.bernoulli(flag_key, epsilon, (size,))
-    taken = jnp.where(flagged | (ranking < 0), count, ranking)
-    remaining = available.at[taken].set(False, mode="drop")
-    noise = jnp.where(remaining, jax.random.uniform(noise_key, (count,)), -1.0)
-    drawn, picks = jax.lax.top_k(noise, size)
-    turn = jnp.cumsum(flagged) - 1
-    random = jnp.where(drawn[turn] >= 0, picks[turn], -1)
-    return jnp.where(flagged, random, ranking)
+def best_states(
+    score: Float[Array, " n"], done: Int[Array, " n"], config: SearchConfig, instructions: int
+) -> tuple[Float[Array, " K"], Int[Array, " K"]]:
+    """The K largest scores and their places; those within the quota of their instruction before all others."""
+    if not config.quota:
+        best, places = jax.lax.top_k(score, config.beam)
+        return best, places
+    order = jnp.argsort(score, descending=True)
+    same = jax.nn.one_hot(done[order], instructions, dtype=jnp.int32)
+    place = jnp.sum(jnp.cumsum(same, axis=0) * same, axis=1)
+    chosen = order[jnp.argsort((place > config.quota) | jnp.isneginf(score[order]))][: config.beam]
+    return score[chosen], chosen
 
 
 def _next_beam(
@@ -227,17 +242,19 @@ def _next_beam(
     successors: State,
     log_prefixes: Float[Array, " N"],
     log_chart: Float[Array, " N"],
+    perturbed: Float[Array, " N"],
     group: Int[Array, " N"],
     chosen: Int[Array, " K"],
-    live: Bool[Array, " N"],
 ) -> Beam:
     tokens = log_prefixes.shape[0] // beam.paths.shape[0]
     taken, index = chosen >= 0, jnp.maximum(chosen, 0)
-    best = best_of_group(jnp.where(live, log_prefixes, -jnp.inf), group)[index]
+    best = best_of_group(log_prefixes, group)[index]
+    live = jnp.isfinite(log_prefixes)
     paths = jnp.zeros_like(log_chart).at[group].add(jnp.where(live, jnp.repeat(beam.paths, tokens), 0.0))
     return Beam(
         states=choose(successors, index),
         log_chart=jnp.where(taken, log_chart[index], -jnp.inf),
+        perturbed=jnp.where(taken, perturbed[index], -jnp.inf),
         paths=jnp.where(taken, paths[index], 0.0),
         parent=jnp.where(taken, best // tokens, -1),
         token=jnp.where(taken, best % tokens, -1),

@@ -16,10 +16,18 @@ class SearchConfig:
     """K, how many states an iteration keeps."""
     rerank: int = 128
     """K0, how many states the actor score hands to the critic."""
+    exploration: Literal["slots", "sampling"] = "slots"
+    """`slots`: some slots of the beam take a random state instead of the best, as in the paper; `sampling`: the beam is
+    a sample of states without replacement, in proportion to the probability that the policy reaches them."""
     epsilon: float = 0.15
-    """Probability that a slot of the beam takes a random state instead of the best."""
+    """Of `slots`, the probability that a slot takes a random state; of `sampling`, that a token is random."""
+    quota: int = 0
+    """Slots of the beam that each instruction's states have for themselves, so that neither those far ahead nor those
+    behind push the others out; 0 for none."""
     critic_instructions: int = 2
     """The critic ranks states of this many last instructions."""
+    critic_score: Literal["sum", "product"] = "sum"
+    """Whether the critic's value is added to the actor score, as in the paper, or multiplies it."""
     program_beam: int = 8
     """How many programs are extracted from the graph."""
     negatives: int = 64

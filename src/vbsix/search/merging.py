@@ -7,46 +7,41 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-ROUNDS = 4
-"""Tables tried. With tables of at least 8 places a key, one key in about 10^10 searches finds no place of its own;
-it then counts as different from its equals, which costs a merge, or a path through it, and nothing else."""
-
-
-def _places(keys: UInt32[Array, "N 2"], size: int, number: int) -> Int[Array, " N"]:
-    """Where a key belongs in table `number`: double hashing over the two independent lanes."""
-    return ((keys[:, 0] + np.uint32(number) * (keys[:, 1] | 1)) % np.uint32(size)).astype(jnp.int32)
-
-
-def _tables(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"]) -> tuple[list[Array], Int[Array, " N"]]:
-    """Hash tables that hold, for each distinct live key, the index of its first occurrence; and that index for all."""
-    count = keys.shape[0]
-    size = 8 << (count - 1).bit_length()
-    order = jnp.arange(count, dtype=jnp.int32)
-    first, settled, tables = order, ~live, []
-    for number in range(ROUNDS):
-        place = _places(keys, size, number)
-        table = jnp.full(size, count, jnp.int32).at[jnp.where(settled, size, place)].min(order, mode="drop")
-        winner = table[place]
-        same = ~settled & jnp.all(keys[jnp.minimum(winner, count - 1)] == keys, axis=-1)
-        first, settled = jnp.where(same, winner, first), settled | same
-        tables.append(table)
-    return tables, first
-
 
 def representatives(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"]) -> Int[Array, " N"]:
     """For each live entry the index of the first live entry with the same key; the others stand for themselves."""
-    return _tables(keys, live)[1]
+    return jnp.where(live, lookup(keys, live, keys), jnp.arange(keys.shape[0], dtype=jnp.int32))
 
 
 def lookup(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"], queries: UInt32[Array, "Q 2"]) -> Int[Array, " Q"]:
-    """For each query the index of the first live entry with that key, -1 if there is none."""
-    tables, _ = _tables(keys, live)
-    count, found = keys.shape[0], jnp.full(queries.shape[0], -1, jnp.int32)
-    for number, table in enumerate(tables):
-        winner = table[_places(queries, table.shape[0], number)]
-        same = (winner < count) & jnp.all(keys[jnp.minimum(winner, count - 1)] == queries, axis=-1)
-        found = jnp.where(same, winner, found)
-    return found
+    """For each query the index of the first live entry with that key, -1 if there is none.
+
+    Of the entries that belong to one place of a table the first gets it. Keys left without a place go to the next
+    table, of which there are as many as it takes, two or three as a rule: each settles at least one key.
+    """
+    count = keys.shape[0]
+    size = 4 << (count - 1).bit_length()
+    order = jnp.arange(count, dtype=jnp.int32)
+
+    def settle(state):
+        number, waiting, found = state
+        place = jnp.where(waiting, _places(keys, size, number), size)
+        table = jnp.full(size, count, jnp.int32).at[place].min(order, mode="drop")
+
+        def find(wanted):
+            first = table[_places(wanted, size, number)]
+            same = jnp.all(keys.at[first].get(mode="clip") == wanted, axis=-1)
+            return jnp.where(same & (first < count), first, -1)
+
+        return number + 1, waiting & (find(keys) < 0), jnp.maximum(found, find(queries))
+
+    start = jnp.uint32(1), live, jnp.full(queries.shape[0], -1, jnp.int32)
+    return jax.lax.while_loop(lambda state: jnp.any(state[1]), settle, start)[2]
+
+
+def _places(keys: UInt32[Array, "N 2"], size: int, number: UInt32[Array, ""]) -> Int[Array, " N"]:
+    """Where a key belongs in table `number`, whose size is a power of two: double hashing over the two lanes."""
+    return ((keys[:, 0] + number * keys[:, 1]) & np.uint32(size - 1)).astype(jnp.int32)
 
 
 def log_sum_by_group(values: Float[Array, " N"], group: Int[Array, " N"]) -> Float[Array, " N"]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
 from vbsix.search.beam import Policy, Problem
+from vbsix.search.exploration import behaviour
 
 
 class Samples(NamedTuple):
@@ -23,11 +24,6 @@ class Samples(NamedTuple):
     """Which tokens were valid there."""
     reward: Float[Array, " n"]
     """1 for a correct program, else 0; a program that came to no end has 0."""
-
-
-def renormalise(log_policy: Float[Array, " A"], valid: Bool[Array, " A"]) -> Float[Array, " A"]:
-    """The log of π over the valid tokens only; -inf for the others."""
-    return jax.nn.log_softmax(log_policy, where=valid)
 
 
 def sample_programs(
@@ -59,9 +55,7 @@ def sample_programs(
         successors, valid = domain.expand(state)
         going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
         valid &= going
-        uniform = valid / jnp.maximum(jnp.sum(valid), 1)
-        mixture = (1 - epsilon) * jnp.exp(renormalise(policy(state), valid)) + epsilon * uniform
-        token = jax.random.categorical(key, jnp.where(valid, jnp.log(mixture), -jnp.inf))
+        token = jax.random.categorical(key, behaviour(policy(state), valid, epsilon))
         moved = jnp.any(valid)
         following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)
         finished = domain.instructions_done(following) == problem.instructions

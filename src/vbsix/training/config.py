@@ -130,9 +130,20 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
         "training.critic": False,
         "training.objective": "expert",
     },
+    "stochastic": {
+        "network.renormalise": True,
+        "search.space": "execution",
+        "search.beam": 256,
+        "search.exploration": "sampling",
+        "search.epsilon": 0.1,
+        "training.critic": False,
+        "training.objective": "mml",
+        "training.programs": "graph",
+        "training.policy_states": 1024,
+    },
     "reinforce": {"search.space": "program", "training.critic": False, "training.objective": "reinforce"},
 }
-"""The paper's methods and its two ablations, each a handful of settings."""
+"""The paper's methods and its two ablations, and ours, each a handful of settings."""
 
 DOMAINS: Mapping[str, Mapping[str, Any]] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
@@ -145,14 +156,13 @@ QUICK: Mapping[str, Any] = {
     "data.lengths": (1, 2, 3),
     "data.evaluation": (1, 2, 3),
     "data.max_words": 15,
-    "search.beam": 32,
-    "search.rerank": 32,
+    "search.beam": 64,
     "search.negatives": 16,
-    "training.steps": 1800,
-    "training.value_ranking_start": 1400,
-    "training.policy_states": 64,
+    "training.steps": 1000,
+    "training.value_ranking_start": 700,
+    "training.policy_states": 128,
     "training.value_states": 128,
-    "run.evaluate_every": 600,
+    "run.evaluate_every": 500,
     "run.checkpoint_every": 100,
 }
 """For the embedded corpus: learns in minutes on two cores."""
@@ -160,7 +170,7 @@ QUICK: Mapping[str, Any] = {
 
 def quick(domain: str, method: str = "vbsix") -> Config:
     """Settings of a method for the embedded corpus of a domain."""
-    return override(Config(domain=domain), {**QUICK, **_settings_of(method)})
+    return override(Config(domain=domain), {**_settings_of(method), **QUICK})
 
 
 def preset(domain: str, method: str = "vbsix") -> Config:
@@ -175,12 +185,20 @@ def preset(domain: str, method: str = "vbsix") -> Config:
 
 def method_of(config: Config) -> str:
     """The name of the method that these settings make."""
-    found = config.search.space, config.training.critic, config.training.objective
-    names = {tuple(settings[key] for key in _DECISIVE): name for name, settings in METHODS.items()}
-    return names.get(found, "custom")
+    found = dict(flatten(dataclasses.asdict(config)))
+    for name, settings in METHODS.items():
+        if all(found[key] == settings.get(key, known) for key, known in _DECISIVE.items()):
+            return name
+    return "custom"
 
 
-_DECISIVE = ("search.space", "training.critic", "training.objective")
+_DECISIVE = {
+    "search.space": "execution",
+    "search.exploration": "slots",
+    "training.critic": True,
+    "training.objective": "mml",
+}
+"""The settings that tell methods apart, with their defaults."""
 
 
 def _settings_of(method: str) -> Mapping[str, Any]:
@@ -307,7 +325,7 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
 
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-_MAY_BE_ZERO = ("data.glove_words", "training.value_ranking_start", "search.critic_instructions")
+_MAY_BE_ZERO = ("data.glove_words", "search.quota", "training.value_ranking_start", "search.critic_instructions")
 
 
 def flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -20,7 +20,9 @@ from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
 from vbsix.models import Critic, Policy
 from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, renormalise, sample_programs
+from vbsix.search.graph import join
 from vbsix.search.merging import choose
+from vbsix.search.statistics import correct_discarded
 from vbsix.training.config import Config
 from vbsix.training.objectives import (
     correct_flow,
@@ -117,7 +119,13 @@ def train_step(
     gradients, metrics = jax.grad(loss, has_aux=True)(learner.networks)
     updates, optimiser = create_optimiser(config).update(gradients, learner.optimiser)
     metrics["gradient_norm"] = Mean(optax.tree.norm(gradients), jnp.float32(1))
-    return Learner(eqx.apply_updates(learner.networks, updates), optimiser), metrics
+    updated = Learner(eqx.apply_updates(learner.networks, updates), optimiser)
+    if config.training.objective != "reinforce":
+        # A batch without a find changes nothing. Else Adam, which measures gradients by their recent size, would make
+        # the first find after many steps without one a leap that leaves the policy peaked.
+        hit = metrics["hit"].total > 0
+        updated = jax.tree.map(lambda new, old: jnp.where(hit, new, old), updated, learner)
+    return updated, metrics
 
 
 class Heads(NamedTuple):
@@ -178,7 +186,7 @@ def _learn_from_search(
         critic_loss, critic_metrics = _critic_loss(domain, config, heads.critic_logit, problem, programs, graph)
         loss += critic_loss
         metrics |= critic_metrics
-    return loss, metrics | _search_metrics(graph, programs, example)
+    return loss, metrics | _search_metrics(config, graph, example)
 
 
 def _policy_loss(
@@ -254,16 +262,20 @@ def _critic_loss(
     }
 
 
-def _search_metrics(graph: Graph, programs: Programs, example: Arrays) -> Metrics:
+def _search_metrics(config: Config, graph: Graph, example: Arrays) -> Metrics:
     hit = graph.hit.astype(jnp.float32)
     longest = (example.instructions == example.words.shape[0]).astype(jnp.float32)
     active = jnp.any(graph.beam.alive, axis=1)
-    return {
+    metrics = {
         "hit": _always(hit),
         "hit_longest": Mean(hit * longest, longest),
         "paths": _over(jnp.sum(graph.beam.paths, axis=1), active),
         "late_share": _over(graph.expansion.late, active),
     }
+    if config.search.space == "execution" and config.training.programs == "extracted":
+        # The extraction has joined the graph already; elsewhere this would cost more than it tells.
+        metrics["correct_discarded"] = _always(correct_discarded(graph, join(graph, "execution")))
+    return metrics
 
 
 def _learn_from_samples(

@@ -36,7 +36,7 @@ def build_value_examples(
     labels: Labels,
     size: int,
 ) -> ValueExamples:
-    """One example for each distinct state on a program, but the first and the terminal one.
+    """One example for each distinct state on a program, or in the graph, but the first and the terminal ones.
 
     Args:
         graph: what the search discovered.
@@ -45,8 +45,8 @@ def build_value_examples(
         late: which vertices the critic is trained on.
         labels: `suffix`, the probability of the distinct correct suffixes found; `paper`, the same with the token
             that led to the state, a suffix counted once for each program, clipped to 1; `graph`, the probability of
-            all that the layered graph holds.
-        size: places for examples; states beyond them are dropped, those on correct programs last.
+            all that the layered graph holds, for every state in it, also for those that no program passes through.
+        size: places for examples; states beyond them are dropped, those that lead to the target last.
     """
     vertices = late.shape[0]
     same = representatives(graph.expansion.keys.reshape(-1, 2), graph.beam.alive.reshape(-1))
@@ -57,12 +57,14 @@ def build_value_examples(
         passed = jnp.where(inside, programs.vertices, 0)
         return jnp.where(inside & late[passed], same[passed], vertices).reshape(-1)
 
-    positive = states_of(positives)
     if labels == "graph":
-        log_reward = correct_flow(graph).log_reward.reshape(-1)
         # A state met at several iterations has been followed furthest where most of its mass was found.
-        reward = jnp.zeros(vertices).at[same].max(jnp.exp(log_reward))
+        reward = jnp.zeros(vertices).at[same].max(jnp.exp(correct_flow(graph).log_reward.reshape(-1)))
+        own = jnp.arange(vertices)
+        included = graph.beam.alive.reshape(-1) & late & (same == own) & (own > 0)
+        on_correct = included & (reward > 0)
     else:
+        positive = states_of(positives)
         mass = jnp.exp(suffix_log_probability(graph, positives))
         if labels == "paper":
             counted = jnp.concatenate([mass[:, :1], mass[:, :-1]], axis=1).reshape(-1)
@@ -71,10 +73,11 @@ def build_value_examples(
             first = representatives(suffix, positive < vertices) == jnp.arange(positive.shape[0])
             counted = jnp.where(first, mass.reshape(-1), 0.0)
         reward = jnp.minimum(jnp.zeros(vertices).at[positive].add(counted, mode="drop"), 1.0)
-
-    on_correct = jnp.zeros(vertices, bool).at[positive].set(True, mode="drop")
-    included = on_correct.at[states_of(negatives)].set(True, mode="drop")
-    priority = jnp.where(on_correct, 2.0, jnp.where(included, 1.0, 0.0))
+        on_correct = jnp.zeros(vertices, bool).at[positive].set(True, mode="drop")
+        included = on_correct.at[states_of(negatives)].set(True, mode="drop")
+    # Where places are scarce, states on correct programs come first; among the rest their keys are as good as chance.
+    chance = graph.expansion.keys[..., 1].reshape(-1).astype(jnp.float32) / 2.0**33
+    priority = jnp.where(included, 1.0 + on_correct + chance, 0.0)
     place, chosen = jax.lax.top_k(priority, min(size, vertices))
     mask = place > 0
     return ValueExamples(chosen, jnp.where(mask, reward[chosen], 0.0), mask, jnp.sum(included) - jnp.sum(mask))

@@ -1,0 +1,71 @@
+"""Speed of training: steps a second on the embedded corpus, in the shapes of SCONE's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from vbsix.benchmarks import compile_apart, environment, peak_memory, repeat
+from vbsix.training.chunk import create_learners, train_chunk
+from vbsix.training.config import Config, method_of, override
+from vbsix.training.step import Metrics
+from vbsix.training.task import SYNTHETIC, load_task
+
+ROWS = {"data.synthetic_rows": 300, "data.synthetic_dev_rows": 1}
+STEPS = 4
+"""Of a chunk, which is what is timed."""
+BEAMS = 16, 32, 64, 128, 256
+BATCHES = 8, 16, 32, 64
+SEEDS = 1, 2, 4, 8, 12
+
+
+def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
+    """Measures training with such settings, after `warm` steps; a critic ranks in all of them."""
+    task = load_task(override(config, ROWS), SYNTHETIC)
+    numbers, vectors = jnp.arange(seeds), jnp.asarray(task.words.vectors)
+    examples = jax.tree.map(jnp.asarray, task.arrays(task.examples))
+    learners, step = create_learners(task.domain, config, numbers), 0
+    compiled, compile_seconds = compile_apart(
+        train_chunk,
+        task.domain,
+        config,
+        learners,
+        numbers,
+        vectors,
+        examples,
+        jnp.int32(step),
+        steps=STEPS,
+        critic_ranks=config.training.critic,
+    )
+
+    def chunk() -> Metrics:
+        nonlocal learners, step
+        learners, metrics = compiled(learners, numbers, vectors, examples, jnp.int32(step))
+        step += STEPS
+        return metrics
+
+    while step < warm:
+        jax.block_until_ready(chunk())
+    steps_per_second = STEPS / repeat(chunk, compile_seconds).seconds
+    return {
+        "domain": config.domain,
+        "method": method_of(config),
+        "seeds": seeds,
+        "beam": config.search.beam,
+        "batch": config.training.batch,
+        "steps_per_second": steps_per_second,
+        "examples_per_second": steps_per_second * config.training.batch * seeds,
+        "compile_seconds": compile_seconds,
+        "peak_memory_bytes": peak_memory(compiled),
+        **environment(),
+    }
+
+
+def grow(config: Config, seeds: int) -> list[tuple[Config, int]]:
+    """Settings and seeds to measure growth with: one size changes at a time, and what is the same comes once."""
+    grown = [(override(config, {"search.beam": beam}), seeds) for beam in BEAMS]
+    grown += [(override(config, {"training.batch": batch}), seeds) for batch in BATCHES]
+    grown += [(config, number) for number in SEEDS]
+    return list(dict.fromkeys(grown))

@@ -1,0 +1,55 @@
+"""One step after another on examples that are known."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from training.tiny import tiny_config
+
+from vbsix.data.examples import Example, to_arrays
+from vbsix.data.words import random_words
+from vbsix.domains.registry import get_domain
+from vbsix.training.chunk import create_learners, train_chunk
+
+DOMAIN = get_domain("tangrams")
+REMOVE = Example("1", "1:0 2:3 3:4", ("remove the second figure",), "1:0 2:4")
+UNREACHABLE = Example("2", "1:0 2:3 3:4", ("turn them all round",), "1:1 2:2")
+
+
+@functools.cache
+def chunk(method: str, example: Example, steps: int):
+    """Learners before and after some steps on one example alone, and the metrics of those steps."""
+    config = tiny_config(method, search__beam=96, training__learning_rate=0.01)
+    words = random_words([text for each in (REMOVE, UNREACHABLE) for text in each.instructions], config.network.word)
+    arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, [example], words, 1, config.data.max_words))
+    seeds = jnp.arange(1)
+    losses, before = [], jax.tree.map(np.asarray, create_learners(DOMAIN, config, seeds))
+    learners = create_learners(DOMAIN, config, seeds)
+    for first in range(0, steps, 5):
+        learners, metrics = train_chunk(
+            DOMAIN, config, learners, seeds, words.vectors, arrays, jnp.int32(first), steps=5, critic_ranks=False
+        )
+        losses.append(float(metrics["policy_loss"].total[0] / max(metrics["hit"].total[0], 1)))
+    return before, jax.tree.map(np.asarray, learners), losses
+
+
+def changed(before, after) -> bool:
+    leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+    return any(not np.array_equal(old, new) for old, new in leaves)
+
+
+@pytest.mark.parametrize("method", ["mml", "vbsix", "stochastic"])
+def test_the_loss_falls_on_an_example_whose_programs_are_found(method):
+    before, after, losses = chunk(method, REMOVE, 40)
+    assert changed(before, after)
+    assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.parametrize("method", ["vbsix", "stochastic"])
+def test_a_batch_without_a_find_changes_nothing(method):
+    before, after, _ = chunk(method, UNREACHABLE, 5)
+    assert not changed(before, after)
