@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from vbsix import VbsixError
 from vbsix.files import read_tensors, write_tensors
 from vbsix.parser import load_all
 from vbsix.training.chunk import predict_batch
+from vbsix.training.run import Best, open_run, save_best
 
 ROW = "1:0 2:3 3:4"
 
@@ -152,6 +154,19 @@ def test_a_run_never_evaluated_gives_its_first_seed(made, tmp_path):
     folder = shutil.copytree(made[0].folder, tmp_path / "run")
     (folder / "metrics.jsonl").unlink()
     assert vbsix.load(folder).provenance["seed"] == SEEDS[0]
+
+
+def test_the_step_that_did_best_can_be_asked_for(made, tmp_path):
+    run, _, learners = made
+    folder = shutil.copytree(run.folder, tmp_path / "run")
+    with pytest.raises(VbsixError, match="was never evaluated"):
+        vbsix.load(folder, best=True)
+    other = jax.tree.map(lambda leaf: leaf + 1, learners.networks.policy)
+    save_best(open_run(folder), Best(other, [3, 5], [0.1, 0.2]))
+    for seed, step, place in ((SEEDS[0], 3, 0), (SEEDS[1], 5, 1)):
+        parser = vbsix.load(folder, seed, best=True)
+        assert (parser.provenance["seed"], parser.provenance["steps"]) == (seed, step)
+        np.testing.assert_array_equal(parser.policy.tokens, other.tokens[place])
 
 
 def test_a_damaged_checkpoint_is_passed_over(made, tmp_path, caplog):

@@ -24,6 +24,7 @@ SETTINGS = {
     "data.synthetic_rows": 20,
     "network.hidden": 8,
     "network.lstm": 4,
+    "network.embedding_spread": 1.0,
     "network.token_spread": 0.3,
     "run.evaluation_batch": 10,
     "training.critic": False,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,17 +24,17 @@ from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain, State
 from vbsix.domains.registry import get_domain
 from vbsix.errors import InvalidWorld, VbsixError
-from vbsix.files import read_json, read_tensors, write_tensors
+from vbsix.files import read_tensors, write_tensors
 from vbsix.models import Policy
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs
 from vbsix.search.beam import CORRECT
-from vbsix.training.checkpoint import flatten, load_checkpoint, unflatten
+from vbsix.training.checkpoint import from_tensors, load_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners
 from vbsix.training.config import Config, override
 from vbsix.training.config import flatten as flatten_config
 from vbsix.training.metrics import read_metrics
-from vbsix.training.run import Run, open_run, open_words
+from vbsix.training.run import Run, load_best, open_run, open_words
 
 MOST_UTTERANCES = 80
 """Longest request that is parsed."""
@@ -148,7 +147,7 @@ class Parser:
             path: a file, by custom `*.safetensors`.
             half: numbers of half the precision, in a file of half the size.
         """
-        tensors = {**flatten(self.policy), "words": self.words.vectors}
+        tensors = {**to_tensors(self.policy), "words": self.words.vectors}
         if half:
             with np.errstate(over="ignore"):
                 tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
@@ -267,12 +266,13 @@ def _at(tree: Any, place: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[place] if np.ndim(leaf) else leaf, tree)
 
 
-def load(path: str | Path, seed: int | None = None) -> Parser:
+def load(path: str | Path, seed: int | None = None, *, best: bool = False) -> Parser:
     """A parser from a run's folder, at its newest checkpoint, or from an exported model.
 
     Args:
         path: the folder or the file.
         seed: which seed of the run; None takes the one that did best on its dev split.
+        best: take the policy of the step at which it did best on dev, instead of the newest.
 
     Raises:
         VbsixError: there is no whole model at the path, or it does not have that seed.
@@ -284,15 +284,15 @@ def load(path: str | Path, seed: int | None = None) -> Parser:
         return model
     run = open_run(path)
     _require_seed(path, seed, run.seeds)
-    return _read_checkpoint(run, [best_seed(run) if seed is None else seed])[0]
+    return _read_run(run, [best_seed(run) if seed is None else seed], best)[0]
 
 
-def load_all(path: Path) -> list[Parser]:
-    """A parser for each seed of a run, all at the same step; of an exported model, the one that it holds."""
+def load_all(path: Path, *, best: bool = False) -> list[Parser]:
+    """A parser for each seed of a run; of an exported model, the one that it holds."""
     if not path.is_dir():
         return [_read_model(path)]
     run = open_run(path)
-    return _read_checkpoint(run, run.seeds)
+    return _read_run(run, run.seeds, best)
 
 
 def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
@@ -309,29 +309,33 @@ def best_seed(run: Run) -> int:
     return max(run.seeds, key=latest.__getitem__)
 
 
-def _read_checkpoint(run: Run, seeds: Sequence[int]) -> list[Parser]:
-    domain, config = get_domain(run.config.domain), run.config
-    shapes = jax.eval_shape(lambda seeds: create_learners(domain, config, seeds), jnp.asarray(seeds))
-    found = load_checkpoint(run.checkpoints, shapes, seeds, _fingerprint(run.checkpoints))
-    if found is None:
-        raise VbsixError(f"{run.folder}: has no checkpoint yet; go on with: vbsix train --resume {run.folder}")
-    words = open_words(run.folder)
+def _read_run(run: Run, seeds: Sequence[int], best: bool) -> list[Parser]:
+    domain, words = get_domain(run.config.domain), open_words(run.folder)
+    policies, steps = _best_policies(run, seeds) if best else _newest_policies(run, domain, seeds)
     parsers = []
     for place, seed in enumerate(seeds):
-        policy = jax.tree.map(lambda leaf, place=place: jnp.asarray(leaf[place]), found.learners.networks.policy)
+        policy = _at(policies, place)
         projections = np.asarray(policy.utterances.project(jnp.asarray(words.vectors)))
         vocabulary = Words(words.words, projections, words.normalise)
-        provenance = {"method": run.method, "steps": found.step, "seed": seed, "data": Path(run.source).name}
-        parsers.append(Parser(domain, _without_input(policy), vocabulary, config, provenance | {"vbsix": __version__}))
+        provenance = {"method": run.method, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
+        provenance |= {"vbsix": __version__}
+        parsers.append(Parser(domain, _without_input(policy), vocabulary, run.config, provenance))
     return parsers
 
 
-def _fingerprint(checkpoints: Path) -> str:
-    """What all the checkpoints of a run have in common. A parser needs no data, so it does not compare."""
-    for manifest in sorted(checkpoints.glob("step-*/manifest.json"), reverse=True):
-        with suppress(VbsixError, OSError):
-            return str(read_json(manifest).get("fingerprint"))
-    return ""
+def _newest_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Policy, list[int]]:
+    """Policies of the newest checkpoint, stacked, and their steps."""
+    shapes = jax.eval_shape(lambda seeds: create_learners(domain, run.config, seeds), jnp.asarray(seeds))
+    found = load_checkpoint(run.checkpoints, shapes, seeds, None)
+    if found is None:
+        raise VbsixError(f"{run.folder}: has no checkpoint yet; go on with: vbsix train --resume {run.folder}")
+    return jax.tree.map(jnp.asarray, found.learners.networks.policy), [found.step] * len(seeds)
+
+
+def _best_policies(run: Run, seeds: Sequence[int]) -> tuple[Policy, list[int]]:
+    """Policies at the steps at which they did best on dev, stacked, and these steps."""
+    found, places = load_best(run), [run.seeds.index(seed) for seed in seeds]
+    return _at(found.policies, jnp.array(places)), [found.steps[place] for place in places]
 
 
 def _read_model(path: Path) -> Parser:
@@ -343,8 +347,7 @@ def _read_model(path: Path) -> Parser:
         domain, words = get_domain(config.domain), tuple(map(str, metadata["words"]))
         tokens, provenance = tuple(metadata["tokens"]), dict(metadata["provenance"])
         projections, seed = tensors.pop("words"), provenance["seed"]
-        create = jax.vmap(lambda key: _without_input(Policy(domain, config.network, key=key)))
-        shapes = jax.eval_shape(create, jax.random.split(jax.random.key(0), 1))
+        shapes = jax.eval_shape(lambda key: _without_input(Policy(domain, config.network, key=key)), jax.random.key(0))
     except VbsixError as error:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -354,7 +357,7 @@ def _read_model(path: Path) -> Parser:
     if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):
         raise VbsixError(f"{path}: damaged: its words do not fit its config.")
     _require_finite({**tensors, "words": projections}, str(path))
-    policy = jax.tree.map(jnp.asarray, unflatten(tensors, shapes, path))
+    policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
     return Parser(domain, policy, Words(words, projections, config.data.normalise), config, provenance)
 
 

@@ -16,7 +16,7 @@ from training.tiny import ARGUMENTS, environment
 
 from vbsix.cli.cache import use_compilation_cache
 from vbsix.cli.train import choose_config, new_folder
-from vbsix.training.config import QUICK, preset, read_toml
+from vbsix.training.config import METHODS, QUICK, override, preset, read_toml, to_toml
 from vbsix.training.metrics import read_metrics
 
 TANGRAMS = "tiny-1\t1:0 2:1\tremove the first one\t1:1\n"
@@ -178,6 +178,15 @@ def test_what_the_command_line_says_goes_before_what_the_file_says(tmp_path):
     assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("alchemy", 8, 9)
     assert chosen.data == preset("alchemy").data
     assert method == "mml"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("other", METHODS)
+def test_a_method_is_not_changed_by_a_file_that_was_made_for_another(tmp_path, method, other):
+    file = tmp_path / "other.toml"
+    file.write_text(to_toml(override(preset("scene", other), {"search.beam": 7})))
+    chosen, found = choose_config(None, "folder", method, None, file, [])
+    assert (found, chosen.search.beam) == (method, 7)
 
 
 def test_the_embedded_corpus_has_settings_of_its_own():

@@ -149,12 +149,10 @@ def test_a_quota_comes_before_the_rest():
     """Two slots for each of three instructions; the third has one state, and its other slot goes to the best left."""
     score = jnp.array([0.9, 0.8, 0.7, 0.1, 0.2, 0.15, 0.05, -jnp.inf])
     done = jnp.array([0, 0, 0, 1, 1, 1, 2, 2])
-    found, chosen = best_states(score, done, SearchConfig(beam=6, quota=2), 3)
+    found, chosen = best_states(score, done, 6, 2, 3)
     assert chosen.tolist() == [0, 1, 4, 5, 6, 2]
     np.testing.assert_array_equal(found, score[chosen])
-    assert np.isneginf(best_states(score, done, SearchConfig(beam=8, quota=2), 3)[0][-1]), (
-        "what is not there comes last"
-    )
+    assert np.isneginf(best_states(score, done, 8, 2, 3)[0][-1]), "what is not there comes last"
 
 
 def test_a_search_with_a_quota_keeps_states_of_every_instruction():
@@ -176,3 +174,18 @@ def test_a_search_with_a_quota_keeps_states_of_every_instruction():
     domain = TableDomain(Tables(successor, done, done, log_policy, np.zeros(6)), max_tokens_per_instruction=2)
     assert second_beam(0) == [3, 3]
     assert second_beam(1) == [3, 4]
+
+
+@pytest.mark.parametrize(("rule", "best"), [("sum", 3), ("product", 1)])
+def test_a_value_is_added_to_the_actor_score_or_multiplies_it(rule, best):
+    """0.6 + 0.45 is less than 0.1 + 1, but 0.6 · 0.45 is more than 0.1 · 1; a state of value 0 stays a state."""
+    successor = np.array([[1, 2, 3], [4, 4, 4], [4, 4, 4], [4, 4, 4], [-1, -1, -1]], np.int32)
+    done = np.array([0, 0, 0, 0, 1], np.int32)
+    log_policy = np.broadcast_to(np.log([0.6, 0.3, 0.1]), (5, 3)).astype(np.float32)
+    tables = Tables(successor, done, done, log_policy, np.array([0, 0.45, 0, 1, 0], np.float32))
+    domain = TableDomain(tables, max_tokens_per_instruction=3)
+    config = SearchConfig(beam=3, epsilon=0.0, critic_score=rule)
+    problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(1))
+    graph = beam_search(domain, domain.policy, domain.critic, problem, jax.random.key(0), instructions=1, config=config)
+    assert graph.beam.states[1].tolist() == [best, 4 - best, 2]
+    assert graph.beam.alive[1].all()

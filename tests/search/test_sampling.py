@@ -17,7 +17,8 @@ from reference.comparison import quick_jit
 from reference.tables import TableDomain, Tables
 
 from vbsix import execute, get_domain
-from vbsix.search import Problem, Samples, renormalise, sample_programs
+from vbsix.models.layers import renormalise
+from vbsix.search import Problem, Samples, sample_programs
 
 SIZE = 20_000
 DEVIATIONS = 5

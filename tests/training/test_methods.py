@@ -15,6 +15,7 @@ COMBINATIONS = [
     ("alchemy", "value-only"),
     ("tangrams", "execution-only"),
     ("tangrams", "reinforce"),
+    ("scene", "stochastic"),
 ]
 """Each method and each domain at least once; the slow test has them all."""
 
@@ -27,6 +28,10 @@ def test_each_method_runs(tmp_path, method):
     assert ("critic_loss" in watcher.rows[0]) == (method in ("vbsix", "value-only"))
     assert ("expert_loss" in watcher.rows[0]) == (method == "expert-mml")
     assert ("reward" in watcher.rows[0]) == (method == "reinforce")
+
+
+def test_no_method_is_forgotten():
+    assert {method for _, method in COMBINATIONS} == METHODS.keys()
 
 
 @pytest.mark.parametrize(("domain", "method"), COMBINATIONS)

@@ -16,7 +16,7 @@ from vbsix.errors import VbsixError
 from vbsix.training import run as runs
 from vbsix.training.chunk import create_learners, train_chunk
 from vbsix.training.metrics import read_metrics
-from vbsix.training.run import Run, Trained, create_run, open_run, open_words, save_result
+from vbsix.training.run import Run, Trained, create_run, load_best, open_run, open_words, save_result
 
 
 @dataclasses.dataclass
@@ -88,6 +88,32 @@ def test_a_finished_run_that_is_resumed_is_evaluated_again(finished):
     assert watcher.steps == [10]
     assert trained.accuracies == finished.trained.accuracies
     assert outcome(finished.folder) == before
+
+
+def test_the_policies_that_did_best_on_dev_are_kept(finished):
+    best, evaluated = finished.trained.best, finished.watcher.accuracies
+    scores = {step: accuracies["dev"]["1"] for step, accuracies in evaluated.items()}
+    assert best.scores == pytest.approx([max(of_seed) for of_seed in zip(*scores.values(), strict=True)])
+    assert best.steps == [max(scores, key=lambda step, place=place: scores[step][place]) for place in range(3)]
+    loaded = load_best(open_run(finished.folder))
+    assert (loaded.steps, loaded.scores) == (best.steps, best.scores)
+    for kept, read in zip(jax.tree.leaves(best.policies), jax.tree.leaves(loaded.policies), strict=True):
+        np.testing.assert_array_equal(kept, read)
+    for place, step in enumerate(best.steps):
+        if step == 10:
+            newest = jax.tree.map(lambda leaf, place=place: leaf[place], finished.trained.learners.networks.policy)
+            kept = jax.tree.map(lambda leaf, place=place: leaf[place], best.policies)
+            assert jax.tree.all(jax.tree.map(np.array_equal, newest, kept))
+
+
+def test_better_policies_replace_worse_ones_seed_by_seed():
+    first = {"dev": {"1": [0.5, 0.2], "2": [0.1, 0.2]}, "held-out": {"1": [0.0, 0.0]}}
+    then = {"dev": {"1": [0.5, 0.4], "2": [0.1, 0.1]}, "held-out": {"1": [1.0, 1.0]}}
+    best = runs.keep_best(None, 5, {"weight": jnp.array([1.0, 2.0])}, first)
+    best = runs.keep_best(best, 10, {"weight": jnp.array([3.0, 4.0])}, then)
+    assert best.policies["weight"].tolist() == [1.0, 4.0], "of equals the first"
+    assert best.steps == [5, 10]
+    assert best.scores == pytest.approx([0.3, 0.25])
 
 
 def test_a_folder_with_a_run_is_not_overwritten(finished):

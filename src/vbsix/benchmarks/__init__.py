@@ -19,7 +19,7 @@ FEWEST_REPEATS = 3
 LEAST_SECONDS = 0.05
 """A repeat calls the function as often as it takes to last this long."""
 MOST_SECONDS = 5.0
-"""After this long there are no more repeats than `FEWEST_REPEATS`."""
+"""After this long no repeat is begun, once there are `FEWEST_REPEATS`."""
 
 
 class Timing(NamedTuple):

@@ -1,7 +1,7 @@
 """Speed of prediction: beam search with a policy alone, of examples from the embedded corpus.
 
 The policy is freshly drawn. As shapes are fixed it takes about as long as a trained one: its beams run dry early, so
-that loops which stop early do so sooner, and there are fewer programs to make worlds of.
+that there are fewer programs to make worlds of.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from vbsix.cli.execute import complete_domain
+from vbsix.cli.train import DEFAULT_METHOD
 from vbsix.errors import UnknownName
 
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
@@ -109,9 +110,9 @@ def search(
 @app.command()
 def train(
     domain: OneDomain = None,
-    method: Annotated[str, typer.Option(help="As in `vbsix train`.")] = "vbsix",
+    method: Annotated[str, typer.Option(help="As in `vbsix train`; the paper's by default.")] = "vbsix",
     seeds: Annotated[int, typer.Option(min=1, help="How many train side by side.")] = 1,
-    beam: Annotated[int | None, typer.Option(min=1, help="The paper's by default.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="That of the method by default.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Examples of a step; the paper's by default.")] = None,
     warm: Annotated[int, typer.Option(min=0, help="Steps to train likewise before measuring.")] = 0,
     sweep: Annotated[
@@ -162,7 +163,7 @@ def predict(domain: OneDomain = None, as_json: Json = False) -> None:
     """Milliseconds to predict an example of 5 instructions: among 64 at a time, and alone.
 
     Alone it is parsed as by `vbsix parse`, from text to worlds. The policy is freshly drawn and its beams of 32 run
-    dry early: as shapes are fixed, that matters little, but loops which stop early do so sooner.
+    dry early; as shapes are fixed, that matters little.
 
     Example: vbsix bench predict scene --json
     """
@@ -170,7 +171,7 @@ def predict(domain: OneDomain = None, as_json: Json = False) -> None:
     from vbsix.benchmarks.predict import bench_predict
     from vbsix.training.config import preset
 
-    results = _measure(bench_predict, [(preset(name),) for name in _known([domain] if domain else [])])
+    results = _measure(bench_predict, [(preset(name, DEFAULT_METHOD),) for name in _known([domain] if domain else [])])
     if as_json:
         _print_json(results, alone=bool(domain))
         return

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vbsix.evaluation import Calibration, Prediction, Report
     from vbsix.training.config import Config
 
+BEST_HELP = "Take each seed at the step at which it did best on dev, not at its newest checkpoint."
 IN_BOLD = ("3", "5")
 """The numbers of utterances that papers report."""
 
@@ -33,6 +34,7 @@ def evaluate(
     split: Annotated[
         str, typer.Option(help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out.")
     ] = "dev",
+    best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
     predictions: Annotated[
         Path | None,
         typer.Option(dir_okay=False, metavar="FILE", help="Write every prediction, as a line of JSON each."),
@@ -52,7 +54,7 @@ def evaluate(
     from vbsix.evaluation import predict_rows, report
     from vbsix.parser import load_all
 
-    parsers = load_all(path)
+    parsers = load_all(path, best=best)
     rows = read_split(parsers[0].config, data or _own_data(path), split)
     stderr = Console(stderr=True)
     shown = track(parsers, "evaluating", console=stderr, transient=True, disable=not stderr.is_terminal)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from vbsix.cli.evaluate import BEST_HELP
+
 
 def export(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
@@ -14,6 +16,7 @@ def export(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
     ] = None,
+    best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
     half: Annotated[bool, typer.Option("--half", help="Half the precision, half the size.")] = False,
 ) -> None:
     """Make one small file from which `vbsix parse` and `vbsix.load` work with no other file.
@@ -24,7 +27,7 @@ def export(
     """
     from vbsix.parser import load
 
-    parser = load(path, seed)
+    parser = load(path, seed, best=best)
     parser.export(out, half)
     size = out.stat().st_size / 1e6
     made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())

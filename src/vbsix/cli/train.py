@@ -108,8 +108,8 @@ def choose_config(
     from vbsix.training import config as configs
     from vbsix.training.task import SYNTHETIC
 
-    decided = configs.METHODS.get(method or "", {})
-    given = {name: value for name, value in (configs.read_toml(file) if file else {}).items() if name not in decided}
+    given = configs.read_toml(file) if file else {}
+    given = configs.without_method(given) if method else given
     given |= {"training.steps": steps} if steps else {}
     given |= configs.read_assignments(assignments)
     given["domain"] = domain or configs.override(configs.Config(), given).domain

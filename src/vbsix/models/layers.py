@@ -7,13 +7,20 @@ from itertools import accumulate
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain
 from vbsix.errors import VbsixError
 from vbsix.models.config import NetworkConfig
 
 glorot = jax.nn.initializers.glorot_uniform()
+MASKED = -1e9
+"""A score so low that its exponential is 0, but finite, so that no gradient becomes NaN."""
+
+
+def renormalise(log_policy: Float[Array, " A"], valid: Bool[Array, " A"]) -> Float[Array, " A"]:
+    """The log of π over the valid tokens only; the others have a probability of 0."""
+    return jax.nn.log_softmax(jnp.where(valid, log_policy, MASKED))
 
 
 class Dense(eqx.Module):

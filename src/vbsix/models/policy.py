@@ -14,8 +14,7 @@ from vbsix.domains.base import Domain, Observation, State
 from vbsix.errors import VbsixError
 from vbsix.models.config import NetworkConfig
 from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
-from vbsix.models.layers import AttributeEmbedding, Dense, glorot
-from vbsix.search.exploration import MASKED, renormalise
+from vbsix.models.layers import MASKED, AttributeEmbedding, Dense, glorot, renormalise
 
 
 class PolicyTables(NamedTuple):

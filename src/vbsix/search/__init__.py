@@ -2,7 +2,6 @@
 
 from vbsix.search.beam import Beam, Critic, Expansion, Graph, Policy, Problem, ac_score, beam_search
 from vbsix.search.config import SearchConfig
-from vbsix.search.exploration import renormalise
 from vbsix.search.graph import distances, join, next_vertex, same_vertex
 from vbsix.search.programs import (
     Negatives,
@@ -38,7 +37,6 @@ __all__ = [
     "next_vertex",
     "predict",
     "program_search",
-    "renormalise",
     "same_vertex",
     "sample_programs",
     "statistics",

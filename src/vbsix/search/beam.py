@@ -206,34 +206,43 @@ def _rank(
     config: SearchConfig,
     instructions: int,
 ) -> Int[Array, " K"]:
-    """The K best merged successors, best first, -1 where there are fewer; ties go to the first predecessor."""
+    """The K best merged successors, -1 where there are fewer; ties go to the first predecessor."""
+
+    def best_of(score: Float[Array, " n"], states: State, size: int) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
+        done = jax.vmap(domain.instructions_done)(states)
+        return best_states(score, done, size, config.quota, instructions)
+
     if critic is None:
-        score, best = best_states(perturbed, jax.vmap(domain.instructions_done)(successors), config, instructions)
+        score, best = best_of(perturbed, successors, config.beam)
     else:
-        actor, best = jax.lax.top_k(perturbed, min(max(config.rerank, config.beam), perturbed.shape[0]))
+        actor, best = best_of(perturbed, successors, min(max(config.rerank, config.beam), perturbed.shape[0]))
         candidates = choose(successors, best)
         late, value = _is_late(domain, problem, candidates, config), jax.vmap(critic)(candidates)
         if config.critic_score == "product":
-            score = actor + jnp.where(late, jnp.log(value), 0.0)
+            score = actor + jnp.where(late, jnp.log(jnp.maximum(value, SMALLEST_VALUE)), 0.0)
         else:
             score = ac_score(log_chart[best], late, value)
         # The candidates come sorted by actor score and top_k is stable, so that ties keep that order.
-        score, order = best_states(score, jax.vmap(domain.instructions_done)(candidates), config, instructions)
+        score, order = best_of(score, candidates, config.beam)
         best = best[order]
     return jnp.where(jnp.isfinite(score), best, -1)
 
 
+SMALLEST_VALUE = 1e-30
+"""A state whose value is smaller is still a state."""
+
+
 def best_states(
-    score: Float[Array, " n"], done: Int[Array, " n"], config: SearchConfig, instructions: int
-) -> tuple[Float[Array, " K"], Int[Array, " K"]]:
-    """The K largest scores and their places; those within the quota of their instruction before all others."""
-    if not config.quota:
-        best, places = jax.lax.top_k(score, config.beam)
+    score: Float[Array, " n"], done: Int[Array, " n"], size: int, quota: int, instructions: int
+) -> tuple[Float[Array, " k"], Int[Array, " k"]]:
+    """The largest scores and their places; those within the quota of their instruction before all others."""
+    if not quota:
+        best, places = jax.lax.top_k(score, size)
         return best, places
     order = jnp.argsort(score, descending=True)
     same = jax.nn.one_hot(done[order], instructions, dtype=jnp.int32)
     place = jnp.sum(jnp.cumsum(same, axis=0) * same, axis=1)
-    chosen = order[jnp.argsort((place > config.quota) | jnp.isneginf(score[order]))][: config.beam]
+    chosen = order[jnp.argsort((place > quota) | jnp.isneginf(score[order]))][:size]
     return score[chosen], chosen
 
 

@@ -15,19 +15,21 @@ class SearchConfig:
     beam: int = 32
     """K, how many states an iteration keeps."""
     rerank: int = 128
-    """K0, how many states the actor score hands to the critic."""
+    """K0, how many states the actor score hands to the critic, which has no choice where that is no more than K."""
     exploration: Literal["slots", "sampling"] = "slots"
-    """`slots`: some slots of the beam take a random state instead of the best, as in the paper; `sampling`: the beam is
-    a sample of states without replacement, in proportion to the probability that the policy reaches them."""
+    """`slots`: some slots of the beam take a random state instead of the best, as in the paper; `sampling`: the beam,
+    or with a critic what is handed to it, is a sample of states without replacement, in proportion to the probability
+    that the policy, with some random tokens, reaches them."""
     epsilon: float = 0.15
     """Of `slots`, the probability that a slot takes a random state; of `sampling`, that a token is random."""
     quota: int = 0
-    """Slots of the beam that each instruction's states have for themselves, so that neither those far ahead nor those
-    behind push the others out; 0 for none."""
+    """Slots of the beam that each instruction's states have for themselves, best states first, so that neither those
+    far ahead nor those behind push the others out; 0 for none."""
     critic_instructions: int = 2
     """The critic ranks states of this many last instructions."""
     critic_score: Literal["sum", "product"] = "sum"
-    """Whether the critic's value is added to the actor score, as in the paper, or multiplies it."""
+    """Whether the critic's value is added to the actor score, as in the paper, which favours the instructions where it
+    ranks, or multiplies it, which favours the others unless `critic_instructions` covers all."""
     program_beam: int = 8
     """How many programs are extracted from the graph."""
     negatives: int = 64

@@ -6,19 +6,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-MASKED = -1e9
-"""A score so low that its exponential is 0, but finite, so that no gradient becomes NaN."""
-
-
-def renormalise(log_policy: Float[Array, " A"], valid: Bool[Array, " A"]) -> Float[Array, " A"]:
-    """The log of π over the valid tokens only; the others have a probability of 0."""
-    return jax.nn.log_softmax(jnp.where(valid, log_policy, MASKED))
+from vbsix.models.layers import renormalise
 
 
 def behaviour(log_policy: Float[Array, " A"], valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
     """The log of (1 - ε)·π + ε·uniform, both over the valid tokens; -inf for the others."""
-    uniform = valid / jnp.maximum(jnp.sum(valid), 1)
-    return jnp.log((1 - epsilon) * jnp.exp(renormalise(log_policy, valid)) * valid + epsilon * uniform)
+    log_policy = renormalise(log_policy, valid)
+    if epsilon > 0:
+        log_uniform = jnp.log(epsilon) - jnp.log(jnp.maximum(jnp.sum(valid), 1))
+        log_policy = jnp.logaddexp(jnp.log1p(-epsilon) + log_policy, log_uniform)
+    return jnp.where(valid, log_policy, -jnp.inf)
 
 
 def explore_slots(
@@ -44,7 +41,7 @@ def perturb(key: PRNGKeyArray, perturbed: Float[Array, " K"], log_prefixes: Floa
 
     The K largest of all log-probabilities with such noise are a sample of K prefixes without replacement, in
     proportion to their probability (Kool, van Hoof and Welling 2019). The noise of a state is the largest of its
-    prefixes', so that merged states are drawn in proportion to their summed probability.
+    prefixes', so that merged states are drawn in proportion to their summed probability, as far as the beams hold it.
 
     Args:
         key: randomness.

@@ -49,7 +49,7 @@ def save_checkpoint(
     files = {}
     for place, seed in enumerate(seeds):
         name = f"seed-{seed}.safetensors"
-        tensors = flatten(jax.tree.map(lambda leaf, place=place: leaf[place], arrays))
+        tensors = to_tensors(jax.tree.map(lambda leaf, place=place: leaf[place], arrays))
         files[name] = write_tensors(beside / name, tensors, {"step": step, "seed": seed})
     manifest = {"step": step, "fingerprint": fingerprint, "progress": progress, "files": files}
     write_json(beside / "manifest.json", manifest | {"sha256": _checksum(manifest)})
@@ -59,14 +59,14 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerprint: str) -> Checkpoint | None:
+def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerprint: str | None) -> Checkpoint | None:
     """The newest checkpoint that is whole; None if there is none. A damaged one is reported and passed over.
 
     Args:
         folder: where the checkpoints of a run are.
         like: learners of the shapes wanted (`jax.eval_shape` gives them), stacked over seeds.
         seeds: the seeds wanted.
-        fingerprint: see `save_checkpoint`.
+        fingerprint: see `save_checkpoint`; None for one who needs no data and goes on with nothing.
     """
     damaged = []
     for candidate in reversed(_folders(folder)):
@@ -79,14 +79,15 @@ def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerpri
         except (VbsixError, OSError) as error:
             damaged.append(str(error))
             continue
-        if manifest["fingerprint"] != fingerprint:
+        if fingerprint is not None and manifest["fingerprint"] != fingerprint:
             raise VbsixError(
                 f"{candidate}: made with other settings, other data or another version; "
                 "resume with those of its run, or start a new run in another folder."
             )
         for reason in damaged:
             _logger.warning("%s Going on from step %d instead.", reason, manifest["step"])
-        learners = [unflatten(read_tensors(path)[0], like, path) for path in paths]
+        one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), like)
+        learners = [from_tensors(read_tensors(path)[0], one, path) for path in paths]
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *learners)
         return Checkpoint(manifest["step"], stacked, manifest["progress"])
     if damaged:
@@ -94,21 +95,21 @@ def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerpri
     return None
 
 
-def flatten(tree: Any) -> dict[str, np.ndarray]:
+def to_tensors(tree: Any) -> dict[str, np.ndarray]:
     """The leaves of a tree by their path."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
-def unflatten(tensors: dict[str, np.ndarray], like: Any, path: Path) -> Any:
-    """A tree from its leaves by path; `like` has the same leaves behind one more axis, that over seeds."""
+def from_tensors(tensors: dict[str, np.ndarray], like: Any, path: Path) -> Any:
+    """A tree from its leaves by path; `like` has their shapes and types."""
     wanted, structure = jax.tree_util.tree_flatten_with_path(like)
     names = [jax.tree_util.keystr(name) for name, _ in wanted]
     if set(names) != set(tensors):
         raise VbsixError(f"{path}: holds other parameters than this version of vbsix trains with this config.")
     for name, (_, leaf) in zip(names, wanted, strict=True):
-        if tensors[name].shape != leaf.shape[1:] or tensors[name].dtype != leaf.dtype:
-            raise VbsixError(f"{path}: {name} has shape {tensors[name].shape}, expected {leaf.shape[1:]}.")
+        if tensors[name].shape != leaf.shape or tensors[name].dtype != leaf.dtype:
+            raise VbsixError(f"{path}: {name} has shape {tensors[name].shape}, expected {leaf.shape}.")
     return jax.tree_util.tree_unflatten(structure, [tensors[name] for name in names])
 
 

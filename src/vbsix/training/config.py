@@ -114,34 +114,37 @@ class Config:
     run: RunConfig = field(default_factory=RunConfig)
 
 
+_PAPER = {
+    "network.renormalise": False,
+    "search.space": "execution",
+    "search.exploration": "slots",
+    "training.critic": False,
+    "training.objective": "mml",
+    "training.programs": "extracted",
+}
+"""The settings that tell methods apart."""
+
 METHODS: Mapping[str, Mapping[str, Any]] = {
-    "vbsix": {"search.space": "execution", "training.critic": True, "training.objective": "mml"},
-    "mml": {
-        "search.space": "program",
-        "search.program_beam": 32,
-        "training.critic": False,
-        "training.objective": "mml",
-    },
-    "execution-only": {"search.space": "execution", "training.critic": False, "training.objective": "mml"},
-    "value-only": {"search.space": "program", "training.critic": True, "training.objective": "mml"},
+    "vbsix": {**_PAPER, "training.critic": True},
+    "mml": {**_PAPER, "search.space": "program", "search.program_beam": 32},
+    "execution-only": _PAPER,
+    "value-only": {**_PAPER, "search.space": "program", "training.critic": True},
     "expert-mml": {
+        **_PAPER,
         "search.space": "program",
         "search.program_beam": 32,
-        "training.critic": False,
         "training.objective": "expert",
     },
+    "reinforce": {**_PAPER, "search.space": "program", "training.objective": "reinforce"},
     "stochastic": {
+        **_PAPER,
         "network.renormalise": True,
-        "search.space": "execution",
         "search.beam": 256,
         "search.exploration": "sampling",
         "search.epsilon": 0.1,
-        "training.critic": False,
-        "training.objective": "mml",
         "training.programs": "graph",
         "training.policy_states": 1024,
     },
-    "reinforce": {"search.space": "program", "training.critic": False, "training.objective": "reinforce"},
 }
 """The paper's methods and its two ablations, and ours, each a handful of settings."""
 
@@ -186,19 +189,13 @@ def preset(domain: str, method: str = "vbsix") -> Config:
 def method_of(config: Config) -> str:
     """The name of the method that these settings make."""
     found = dict(flatten(dataclasses.asdict(config)))
-    for name, settings in METHODS.items():
-        if all(found[key] == settings.get(key, known) for key, known in _DECISIVE.items()):
-            return name
-    return "custom"
+    made = (name for name, settings in METHODS.items() if all(found[key] == settings[key] for key in _PAPER))
+    return next(made, "custom")
 
 
-_DECISIVE = {
-    "search.space": "execution",
-    "search.exploration": "slots",
-    "training.critic": True,
-    "training.objective": "mml",
-}
-"""The settings that tell methods apart, with their defaults."""
+def without_method(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that do not decide which method it is."""
+    return {name: value for name, value in settings.items() if name not in _PAPER}
 
 
 def _settings_of(method: str) -> Mapping[str, Any]:

@@ -72,7 +72,11 @@ def correct_flow(graph: Graph) -> Flow:
 
 
 def graph_loss(log_policy: Float[Array, "*states A"], posterior: Float[Array, "*states A"]) -> Float[Array, ""]:
-    """The MML loss over all paths of the layered graph at once: Σ over transitions of posterior · -log π."""
+    """The MML loss over all paths of the layered graph at once: Σ over transitions of posterior · -log π.
+
+    The posterior is that of what the search ranked by: of π, or, where it samples, of π with some random tokens. The
+    latter gives improbable programs more weight, so that what exploration finds is learned.
+    """
     return -jnp.sum(stop_gradient(posterior) * jnp.where(posterior > 0, log_policy, 0.0))
 
 

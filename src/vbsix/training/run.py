@@ -19,10 +19,11 @@ import numpy as np
 from vbsix import __version__
 from vbsix.benchmarks import environment
 from vbsix.data.words import Words
+from vbsix.domains.registry import get_domain
 from vbsix.errors import VbsixError
 from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
-from vbsix.training.checkpoint import load_checkpoint, save_checkpoint
+from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, train_chunk
 from vbsix.training.config import Config, flatten, override
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
@@ -49,6 +50,10 @@ class Run:
     def metrics(self) -> Path:
         return self.folder / "metrics.jsonl"
 
+    @property
+    def best(self) -> Path:
+        return self.folder / "best.safetensors"
+
 
 @runtime_checkable
 class Observer(Protocol):
@@ -67,6 +72,16 @@ class Observer(Protocol):
     def wants_to_stop(self) -> bool: ...
 
 
+class Best(NamedTuple):
+    """Each seed's policy when it did best on dev."""
+
+    policies: Any
+    """Leaves have a leading axis over seeds."""
+    steps: list[int]
+    scores: list[float]
+    """Mean accuracy over the numbers of utterances."""
+
+
 class Trained(NamedTuple):
     """What a run comes to."""
 
@@ -74,6 +89,7 @@ class Trained(NamedTuple):
     """Leaves have a leading axis over seeds."""
     accuracies: Accuracies
     """After the last step."""
+    best: Best
     seconds: float
     """Spent on training and evaluation; what a kill cost is not counted."""
 
@@ -136,6 +152,7 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
     seeds = jnp.asarray(run.seeds)
     watch = _Stopwatch(state.step, state.seconds)
     accuracies: Accuracies = {}
+    best = load_best(run) if run.best.exists() and state.step else None
     observer.on_progress(state.step)
     with MetricsFile(run.metrics, state.step) as metrics_file:
         in_vain = not any(row["hit"] > 0 for row in metrics_file.kept)
@@ -143,6 +160,8 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
             evaluates = _due(config.run.evaluate_every, state.step, last)
             if evaluates:
                 accuracies = evaluate_splits(task, state.learners, config)
+                best = keep_best(best, state.step, state.learners.networks.policy, accuracies)
+                save_best(run, best)
                 observer.on_evaluation(state.step, accuracies)
             if evaluates or _due(config.run.log_every, state.step, last):
                 rows = state.pending.take(state.step, run.seeds, accuracies if evaluates else {})
@@ -150,10 +169,11 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                 observer.on_metrics(state.step, rows, watch.steps_per_second(state.step))
                 in_vain = in_vain and not any(row["hit"] > 0 for row in rows)
                 if in_vain and state.step >= min(PATIENCE, last):
-                    observer.on_message(NO_HITS.format(step=state.step))
+                    observer.on_message(NO_HITS.format(step=state.step, beam=2 * config.search.beam))
                     in_vain = False  # it has been said
             if state.step == last:
-                return Trained(state.learners, accuracies, watch.seconds())
+                assert best is not None, "the last step is always evaluated"
+                return Trained(state.learners, accuracies, best, watch.seconds())
             stop = _next_stop(config, state.step)
             state.learners, sums = train_chunk(
                 task.domain,
@@ -196,6 +216,34 @@ def evaluate_splits(task: Task, learners: Learner, config: Config) -> Accuracies
     }
 
 
+def load_best(run: Run) -> Best:
+    """The policies of a run's seeds when they did best on dev."""
+    if not run.best.exists():
+        raise VbsixError(f"{run.folder}: was never evaluated, so that it has no best policies yet.")
+    tensors, metadata = read_tensors(run.best)
+    domain, seeds = get_domain(run.config.domain), jnp.asarray(run.seeds)
+    shapes = jax.eval_shape(lambda seeds: create_learners(domain, run.config, seeds).networks.policy, seeds)
+    policies = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, run.best))
+    return Best(policies, list(metadata["steps"]), list(metadata["scores"]))
+
+
+def save_best(run: Run, best: Best) -> None:
+    """Writes what `load_best` reads."""
+    write_tensors(run.best, to_tensors(best.policies), {"steps": best.steps, "scores": best.scores})
+
+
+def keep_best(best: Best | None, step: int, policies: Any, accuracies: Accuracies) -> Best:
+    """The best so far; of equals the first, so that a run that evaluates a step once more changes nothing."""
+    scores = np.mean(list(accuracies["dev"].values()), axis=0)
+    if best is None:
+        return Best(jax.tree.map(jnp.copy, policies), [step] * len(scores), scores.tolist())
+    better = scores > np.array(best.scores)
+    chosen = jax.tree.map(
+        lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), policies, best.policies
+    )
+    return Best(chosen, np.where(better, step, best.steps).tolist(), np.maximum(scores, best.scores).tolist())
+
+
 def save_result(run: Run, trained: Trained, spurious: Mapping[str, Sequence[float | None]]) -> None:
     """Writes what the run comes to into `result.json`.
 
@@ -211,6 +259,7 @@ def save_result(run: Run, trained: Trained, spurious: Mapping[str, Sequence[floa
         "steps": run.config.training.steps,
         "seconds": trained.seconds,
         "accuracy": trained.accuracies,
+        "best": {"steps": trained.best.steps, "score": trained.best.scores},
         "spurious": spurious,
         "seeds": list(run.seeds),
         "config": dataclasses.asdict(run.config),
@@ -303,6 +352,6 @@ PATIENCE = 500
 """Steps after which a run without a hit says so."""
 NO_HITS = (
     "No search has found a correct program in {step} steps, so nothing has been learned. Likely reasons: the beam is "
-    "too small for programs of this length (try --set search.beam=128), there is too little exploration (try --set "
+    "too small for programs of this length (try --set search.beam={beam}), there is too little exploration (try --set "
     "search.epsilon=0.3), or the sequences are too long to begin with (try shorter ones: --set data.lengths=[1,2])."
 )

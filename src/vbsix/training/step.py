@@ -19,7 +19,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
 from vbsix.models import Critic, Policy
-from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, renormalise, sample_programs
+from vbsix.models.critic import CriticTables
+from vbsix.models.layers import renormalise
+from vbsix.models.policy import PolicyTables
+from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, sample_programs
 from vbsix.search.graph import join
 from vbsix.search.merging import choose
 from vbsix.search.statistics import correct_discarded
@@ -128,6 +131,14 @@ def train_step(
     return updated, metrics
 
 
+class Reading(NamedTuple):
+    """What the networks have read of an example: the tables that its states share."""
+
+    policy: PolicyTables
+    critic: CriticTables | None
+    expert: PolicyTables | None
+
+
 class Heads(NamedTuple):
     """The networks as functions of one state of an example."""
 
@@ -136,20 +147,27 @@ class Heads(NamedTuple):
     expert: Callable[[Any], Float[Array, " A"]] | None
 
 
-def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Heads:
-    """Reads an example's words once and gives the networks as functions of its states."""
+def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Reading:
+    """Reads an example's words once, for all its states."""
     words, mask = vectors[example.words], example.words > 0
     utterances = networks.policy.encode(words, mask)
-    policy = networks.policy.for_example(domain, networks.policy.prepare(utterances))
     target = domain.observe_target(example.target)
     critic = expert = None
     if networks.critic is not None:
-        tables = networks.critic.prepare(networks.policy, utterances, words, example.instructions, target)
-        critic = networks.critic.logit_for_example(domain, tables)
+        critic = networks.critic.prepare(networks.policy, utterances, words, example.instructions, target)
     if networks.expert is not None:
-        seen = networks.expert.prepare(networks.expert.encode(words, mask), target)
-        expert = networks.expert.for_example(domain, seen)
-    return Heads(policy, critic, expert)
+        expert = networks.expert.prepare(networks.expert.encode(words, mask), target)
+    return Reading(networks.policy.prepare(utterances), critic, expert)
+
+
+def make_heads(domain: Domain, networks: Networks, reading: Reading) -> Heads:
+    """The networks as functions of one state of the example that was read."""
+    critic = expert = None
+    if networks.critic is not None and reading.critic is not None:
+        critic = networks.critic.logit_for_example(domain, reading.critic)
+    if networks.expert is not None and reading.expert is not None:
+        expert = networks.expert.for_example(domain, reading.expert)
+    return Heads(networks.policy.for_example(domain, reading.policy), critic, expert)
 
 
 def _learn_from_search(
@@ -162,8 +180,9 @@ def _learn_from_search(
     critic_ranks: bool,
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss on one example of all methods that search, and what was measured."""
-    frozen = read_example(domain, stop_gradient(networks), vectors, example)
-    heads = read_example(domain, networks, vectors, example)
+    reading = read_example(domain, networks, vectors, example)
+    heads = make_heads(domain, networks, reading)
+    frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
     logit = frozen.critic_logit
     critic = (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None and critic_ranks else None
     problem = Problem(example.world, example.instructions, example.target)
@@ -234,7 +253,7 @@ def _most_important(weight: Float[Array, " V"], size: int) -> tuple[Int[Array, "
 def _critic_loss(
     domain: Domain, config: Config, logit: Callable[[Any], Array], problem: Problem, programs: Programs, graph: Graph
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The critic's log-loss on the states of correct and incorrect programs of the last instructions."""
+    """The critic's log-loss on states of the last instructions, see `build_value_examples`."""
     states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
     done = jax.vmap(domain.instructions_done)(states)
     late = done >= problem.instructions - config.search.critic_instructions
@@ -289,17 +308,17 @@ def _learn_from_samples(
 ) -> tuple[Float[Array, ""], Metrics]:
     """REINFORCE on one example."""
     del critic_ranks
-    frozen = read_example(domain, stop_gradient(networks), vectors, example)
+    reading = read_example(domain, networks, vectors, example)
     samples = sample_programs(
         domain,
-        frozen.policy,
+        make_heads(domain, stop_gradient(networks), stop_gradient(reading)).policy,
         Problem(example.world, example.instructions, example.target),
         key,
         instructions=example.words.shape[0],
         size=config.training.samples,
         epsilon=config.training.sample_epsilon,
     )
-    policy = read_example(domain, networks, vectors, example).policy
+    policy = make_heads(domain, networks, reading).policy
     log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(policy(state), valid)))(
         samples.states, samples.valid
     )
