@@ -34,9 +34,9 @@ def plot_runs(folders: Sequence[Path], path: Path) -> None:
         raise VbsixError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}.")
     figure = Figure(figsize=(15, 4.5), layout="constrained")
     left, middle, right = figure.subplots(1, 3, sharex=True)
-    _finish(left, "hit accuracy, longest examples", share=True)
-    _finish(middle, "dev accuracy, longest examples", share=True)
-    _finish(right, "error of the value network")
+    prepare(left, "hit accuracy, longest examples", share=True)
+    prepare(middle, "dev accuracy, longest examples", share=True)
+    prepare(right, "error of the value network")
     for folder in folders:
         run = open_run(folder)
         rows = read_metrics(run.metrics)
@@ -44,13 +44,12 @@ def plot_runs(folders: Sequence[Path], path: Path) -> None:
             raise VbsixError(f"{folder}: has no metrics yet; go on with: vbsix train --resume {folder}")
         label = f"{folder.name} ({run.config.domain}, {run.method})"
         longest = str(max(run.config.data.evaluation))
-        _draw(left, label, curve(rows, "hit_longest"))
-        _draw(middle, label, curve(rows, "accuracy", "dev", longest))
-        _draw(right, label, curve(rows, "value_error"))
+        draw_curve(left, label, curve(rows, "hit_longest"))
+        draw_curve(middle, label, curve(rows, "accuracy", "dev", longest))
+        draw_curve(right, label, curve(rows, "value_error"))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
-    with rc_context({"svg.hashsalt": "vbsix"}):  # the same metrics give the same file
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+    save(figure, path)
 
 
 def curve(rows: Sequence[Row], *path: str) -> Curve:
@@ -65,7 +64,8 @@ def curve(rows: Sequence[Row], *path: str) -> Curve:
     return sorted(by_step.items())
 
 
-def _draw(axes: Axes, label: str, points: Curve) -> None:
+def draw_curve(axes: Axes, label: str, points: Curve) -> None:
+    """Draws a line of means and an area of standard deviations."""
     steps = [step for step, _ in points]
     means = np.array([np.mean(values) for _, values in points])
     spreads = np.array([np.std(values) for _, values in points])
@@ -73,8 +73,15 @@ def _draw(axes: Axes, label: str, points: Curve) -> None:
     axes.fill_between(steps, means - spreads, means + spreads, alpha=0.2, color=line.get_color(), linewidth=0)
 
 
-def _finish(axes: Axes, title: str, share: bool = False) -> None:
+def prepare(axes: Axes, title: str, share: bool = False) -> None:
+    """Makes a panel ready for curves; those of a share lie between 0 and 1."""
     axes.set(title=title, xlabel="steps")
     axes.grid(alpha=0.3)
     if share:
         axes.set_ylim(-0.02, 1.02)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a PNG or an SVG file; the same figure gives the same file."""
+    with rc_context({"svg.hashsalt": "vbsix"}):
+        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)

@@ -17,6 +17,7 @@ from vbsix.cli.execute import execute
 from vbsix.cli.export import export
 from vbsix.cli.parse import parse
 from vbsix.cli.plot import plot
+from vbsix.cli.reproduce import reproduce
 from vbsix.cli.search import search
 from vbsix.cli.train import train
 from vbsix.errors import VbsixError
@@ -38,6 +39,7 @@ app.command()(plot)
 app.command()(evaluate)
 app.command()(parse)
 app.command()(export)
+app.command()(reproduce)
 app.add_typer(config.app, name="config")
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")

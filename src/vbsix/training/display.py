@@ -56,7 +56,9 @@ class QuietDisplay:
 
     def speed(self, step: int, steps_per_second: float) -> str:
         """The speed of the last steps, and the time left at that speed."""
-        left = (self.run.config.training.steps - step) / max(steps_per_second, 1e-9)
+        if not steps_per_second:  # a run that goes on has done no step yet
+            return "0.0 steps/s"
+        left = (self.run.config.training.steps - step) / steps_per_second
         return f"{steps_per_second:.1f} steps/s  {timedelta(seconds=round(left))} left"
 
 

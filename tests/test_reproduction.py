@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+from xml.etree import ElementTree
+
+import pytest
+from training.tiny import ARGUMENTS
+
+from vbsix import reproduction
+from vbsix.cli import main
+from vbsix.data.synthetic import write_corpus
+from vbsix.reproduction import MOST_POINTS, TARGETS, Timed, plan, table_rows
+from vbsix.training.config import preset, quick
+from vbsix.training.run import Best, Trained
+from vbsix.training.step import Learner, Networks
+
+TINY = [*ARGUMENTS, "--seeds=2", "--domains=tangrams", "--methods=vbsix"]
+KEYS = {
+    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "config", "metrics",
+    "command", "date", "device", "processor", "cores", "versions",
+}  # fmt: skip
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def reproduce(target: str, out: Path, *arguments: str, data: str = "synthetic") -> Ended:
+    """Calls the command line as a shell would."""
+    command = ["vbsix", "reproduce", target, f"--data={data}", f"--out={out}", *arguments]
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        patch("sys.argv", command),
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return Ended(int(end.value.code or 0), stdout.getvalue(), stderr.getvalue())
+
+
+def read_result(out: Path, name: str) -> dict:
+    return json.loads((out / "results" / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """A folder with one run of table 1 that was left alone, and what was printed."""
+    out = tmp_path_factory.mktemp("reproduction")
+    return out, reproduce("table1", out, *TINY)
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Nothing may be trained, nor data opened."""
+    for name in ("train", "load_task", "create_run"):
+        monkeypatch.setattr(reproduction, name, lambda *_: pytest.fail("this has been done already"))
+
+
+def test_a_result_says_what_was_run_and_what_came_of_it(ended):
+    out, printed = ended
+    assert (printed.code, printed.err) == (0, "")
+    result = read_result(out, "tangrams-vbsix")
+    assert result.keys() == KEYS
+    assert (result["method"], result["domain"], result["data"]) == ("vbsix", "tangrams", "synthetic")
+    assert (result["steps"], result["seeds"]) == (10, [0, 1])
+    assert result["accuracy"].keys() == {"dev", "held-out"}
+    assert result["best"]["accuracy"].keys() == {"held-out"}
+    for measured in (result["accuracy"], result["best"]["accuracy"]):
+        assert all(len(shares) == 2 for by_length in measured.values() for shares in by_length.values())
+    assert set(result["best"]["steps"]) <= {6, 10}
+    assert {"hit", "hit_longest", "value_error", "paths", "correct_discarded", "policy_loss"} <= result[
+        "metrics"
+    ].keys()
+    assert result["metrics"]["hit"]["steps"] == [4, 6, 8, 10]
+    assert str(out.parent) not in json.dumps(result)
+
+
+def test_the_command_of_a_result_gives_it_again(ended, untrained):
+    out, _ = ended
+    program, command, target, *arguments = shlex.split(read_result(out, "tangrams-vbsix")["command"])
+    assert (program, command) == ("vbsix", "reproduce")
+    assert reproduce(target, out, *arguments).code == 0
+
+
+def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing(ended):
+    out, printed = ended
+    lines = (out / "table1.md").read_text().splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
+    by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
+    assert len(by_run) == 9
+    shares = read_result(out, "tangrams-vbsix")["accuracy"]["held-out"]["1"]
+    assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{50 * sum(shares):.1f} ± ")
+    assert by_run["tangrams", "stochastic", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-"]
+    assert sum(line.startswith("- tangrams-vbsix: 10 steps in ") for line in lines) == 1
+    assert "mean ± standard deviation over 2 seeds, on the embedded corpus" in printed.out
+    assert "best on dev" in printed.out
+    assert f"written to {out}/table1.md" in printed.out
+    assert "still to do" not in printed.out
+
+
+def test_what_has_ended_is_not_done_again(ended, untrained):
+    out, printed = ended
+    before = (out / "table1.md").read_text()
+    again = reproduce("table1", out, *TINY)
+    assert again.code == 0
+    assert "learns" in printed.out and "learns" not in again.out
+    assert (out / "table1.md").read_text() == before
+
+
+def test_a_run_that_was_broken_off_goes_on_elsewhere_as_if_it_was_not(ended, tmp_path):
+    stopped = reproduce("table1", tmp_path / "here", *TINY, "--minutes=0")
+    assert (stopped.code, stopped.err) == (0, "")
+    assert "still to do: tangrams-vbsix; the same command goes on" in stopped.out
+    assert [path.name for path in tmp_path.glob("here/runs/*/checkpoints/*")] == ["step-00000002"]
+    assert not (tmp_path / "here" / "results").exists()
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    resumed = reproduce("table1", tmp_path / "there", *TINY)
+    assert resumed.code == 0
+    assert "from step 2" in resumed.out
+    found, wanted = (read_result(out, "tangrams-vbsix") for out in (tmp_path / "there", ended[0]))
+    for name in KEYS - {"seconds", "date"}:
+        assert found[name] == wanted[name], name
+
+
+def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduction, "finish", lambda run, *_: {"method": run.method})
+    monkeypatch.setattr(reproduction, "draw_figure", lambda *_: [])
+    stopped = reproduce("figure5", tmp_path, *TINY, "--methods=value-only,vbsix,stochastic", "--minutes=0")
+    assert stopped.code == 0
+    assert "still to do: tangrams-vbsix, tangrams-stochastic;" in stopped.out
+
+
+@pytest.mark.parametrize(
+    ("target", "labels"),
+    [("figure5", ["mml: -", "vbsix"]), ("figure6", ["all states", "all states: -", "reward above 0.7: -"])],
+)
+def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
+    out, _ = ended
+    drawn = reproduce(target, out, *TINY)
+    assert drawn == (0, f"drawn in {out}/{target}.png and {out}/{target}.svg\n", "")
+    assert (out / f"{target}.png").read_bytes().startswith(b"\x89PNG")
+    text = (out / f"{target}.svg").read_text()
+    ElementTree.fromstring(text)
+    for label in [*labels, "scene", "alchemy", "tangrams"]:
+        assert f"<!-- {label} -->" in text
+    reproduce(target, out, *TINY)
+    assert (out / f"{target}.svg").read_text() == text
+
+
+def test_the_analysis_averages_over_the_whole_run(ended, untrained):
+    out, _ = ended
+    assert reproduce("analysis", out, *TINY).code == 0
+    rows = [json.loads(line) for line in (out / "runs" / "tangrams-vbsix" / "metrics.jsonl").read_text().splitlines()]
+    mean = sum(row["paths"] for row in rows) / len(rows)
+    table = (out / "analysis.md").read_text()
+    assert f"| tangrams | paths | {mean:.1f} ± " in table
+    assert "| scene | paths | - | 143903 |" in table
+
+
+def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
+    results = {run: None for run in plan(TARGETS["table1"], "data", tmp_path, 6, [])}
+    rows = table_rows(TARGETS["table1"], results)
+    assert ["scene", "vbsix", "3", "-", "-", "34.2 ± 27.5"] in rows
+    assert ["tangrams", "mml", "5", "-", "-", "16.8 ± 14.1"] in rows
+    assert ["alchemy", "stochastic", "5", "-", "-", "-"] in rows
+    assert len(rows) == 18
+    one = next(run for run in results if run.folder.name == "alchemy-vbsix")
+    half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
+    result = {"accuracy": half, "best": {"accuracy": all_of_them}}
+    assert table_rows(TARGETS["table1"], {one: result}) == [
+        ["alchemy", "vbsix", "3", "50.0 ± 35.4", "100.0 ± 0.0", "74.5 ± 1.1"],
+        ["alchemy", "vbsix", "5", "50.0", "-", "64.8 ± 1.5"],
+    ]
+
+
+def test_settings_are_the_paper_s_for_scone_and_quick_ones_for_the_embedded_corpus(tmp_path):
+    for source, settings in (("data", preset), ("synthetic", quick)):
+        runs = plan(TARGETS["figure6"], source, tmp_path, 6, [])
+        assert [run.config for run in runs] == [settings(name, "vbsix") for name in ("scene", "alchemy", "tangrams")]
+        assert all(run.seeds == (0, 1, 2, 3, 4, 5) for run in runs)
+    changed = plan(TARGETS["figure6"], "data", tmp_path, 1, ["search.beam=7", "domain=scene"])
+    assert [(run.config.domain, run.config.search.beam) for run in changed] == [
+        ("scene", 7), ("alchemy", 7), ("tangrams", 7)
+    ]  # fmt: skip
+
+
+def test_a_data_folder_is_measured_on_its_test_split_with_the_last_and_the_best_policies(tmp_path, monkeypatch):
+    def untouched(run, task, observer):
+        run.metrics.touch()
+        return Trained(Learner(Networks("last", None, None), None), {"dev": {}}, Best("best", [6, 8], [0.1, 0.2]), 1.0)
+
+    def describe(task, learners, config):
+        return {name: {learners.networks.policy: [len(split.rows)] * 2} for name, split in task.splits.items()}
+
+    monkeypatch.setattr(reproduction, "train", untouched)
+    monkeypatch.setattr(reproduction, "evaluate_splits", describe)
+    monkeypatch.setattr(reproduction, "write_table", lambda *_: None)
+    monkeypatch.setattr(reproduction, "table_rows", lambda *_: [])
+    data = tmp_path / "my data"
+    write_corpus("tangrams", 40, 0, data)
+    assert reproduce("table1", tmp_path / "out", *TINY, data=str(data)).code == 0
+    result = read_result(tmp_path / "out", "tangrams-vbsix")
+    assert result["data"] == "scone"
+    assert result["accuracy"] == {"dev": {}, "test": {"last": [4, 4]}}
+    assert result["best"] == {"steps": [6, 8], "accuracy": {"test": {"best": [4, 4]}}}
+    assert "--data 'my data'" in result["command"]
+    assert str(tmp_path) not in json.dumps(result)
+
+
+def test_metrics_are_thinned():
+    rows = [{"step": step, "seed": seed, "hit": step + seed} for step in range(1, 502) for seed in (0, 2)]
+    found = reproduction._sum_up(rows, "hit")
+    assert len(found["steps"]) == 167 <= MOST_POINTS
+    assert found["steps"][:2] + found["steps"][-1:] == [3, 6, 501]
+    assert found["mean"][0] == 3
+    assert found["std"] == [1.0] * 167
+    assert found["average"] == [251, 253]
+
+
+def test_an_observer_stops_when_time_is_up_or_its_user_wants_to():
+    class Patient:
+        on_progress = on_metrics = on_evaluation = on_message = print
+        stops = False
+
+        def wants_to_stop(self):
+            return self.stops
+
+    assert Timed(Patient(), 0).wants_to_stop()
+    user = Patient()
+    assert not Timed(user, float("inf")).wants_to_stop()
+    user.stops = True
+    assert Timed(user, float("inf")).wants_to_stop()
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "message"),
+    [
+        ("table2", [], "unknown target 'table2'. Did you mean 'table1'?"),
+        ("table1", ["--domains=scene,tangram"], "unknown domain 'tangram'. Did you mean 'tangrams'?"),
+        ("table1", ["--methods=reinforce"], "unknown method of table1 'reinforce'"),
+        ("table1", ["--set=search.bean=3"], "unknown setting 'search.bean'"),
+        ("table1", ["--data=missing"], "missing: no such folder; give a folder with SCONE's files, or `synthetic`"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_message(tmp_path, target, arguments, message):
+    found = reproduce(target, tmp_path, *arguments)
+    assert found.code == 2
+    assert found.err.startswith("error: ")
+    assert message in found.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_and_runs_with_other_settings_are_refused(ended, tmp_path):
+    out, _ = ended
+    refused = reproduce("table1", out, *TINY, "--set=search.epsilon=0.5")
+    assert refused.code == 2
+    assert "tangrams-vbsix/run.json: made with other settings: search.epsilon is 0.15, not 0.5." in refused.err
+    shutil.copytree(out / "results", tmp_path / "results")
+    refused = reproduce("table1", tmp_path, *ARGUMENTS, "--seeds=3")
+    assert refused.code == 2
+    assert "tangrams-vbsix.json: made with other settings: seeds is [0, 1], not [0, 1, 2]." in refused.err
+    assert "another folder with --out" in refused.err
+
+
+def test_a_result_from_before_a_setting_was_there_counts(ended, tmp_path, untrained):
+    result = read_result(ended[0], "tangrams-vbsix")
+    del result["config"]["training"]["alpha"]
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "tangrams-vbsix.json").write_text(json.dumps(result))
+    assert reproduce("table1", tmp_path, *TINY).code == 0
