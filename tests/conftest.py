@@ -5,6 +5,10 @@ import os
 from pathlib import Path
 
 import hypothesis
+
+# Most of the time of the tests goes into compiling, so less of it is done. XLA reads this when jax is imported.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
 import jax
 import pytest
 from jaxtyping import install_import_hook
