@@ -30,7 +30,7 @@ from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs
 from vbsix.search.beam import CORRECT
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, to_tensors
-from vbsix.training.chunk import create_learners
+from vbsix.training.chunk import learner_shapes
 from vbsix.training.config import Config, override
 from vbsix.training.config import flatten as flatten_config
 from vbsix.training.metrics import read_metrics
@@ -314,19 +314,22 @@ def _read_run(run: Run, seeds: Sequence[int], best: bool) -> list[Parser]:
     policies, steps = _best_policies(run, seeds) if best else _newest_policies(run, domain, seeds)
     parsers = []
     for place, seed in enumerate(seeds):
-        policy = _at(policies, place)
-        projections = np.asarray(policy.utterances.project(jnp.asarray(words.vectors)))
-        vocabulary = Words(words.words, projections, words.normalise)
         provenance = {"method": run.method, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
         provenance |= {"vbsix": __version__}
-        parsers.append(Parser(domain, _without_input(policy), vocabulary, run.config, provenance))
+        parsers.append(make_parser(domain, _at(policies, place), words, run.config, provenance))
     return parsers
+
+
+def make_parser(domain: Domain, policy: Policy, words: Words, config: Config, provenance: dict[str, Any]) -> Parser:
+    """A parser from a policy and the words it was trained with, whose vectors are folded into the policy."""
+    projections = np.asarray(policy.utterances.project(jnp.asarray(words.vectors)))
+    vocabulary = Words(words.words, projections, words.normalise)
+    return Parser(domain, _without_input(policy), vocabulary, config, provenance)
 
 
 def _newest_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Policy, list[int]]:
     """Policies of the newest checkpoint, stacked, and their steps."""
-    shapes = jax.eval_shape(lambda seeds: create_learners(domain, run.config, seeds), jnp.asarray(seeds))
-    found = load_checkpoint(run.checkpoints, shapes, seeds, None)
+    found = load_checkpoint(run.checkpoints, learner_shapes(domain, run.config, seeds), seeds, None)
     if found is None:
         raise VbsixError(f"{run.folder}: has no checkpoint yet; go on with: vbsix train --resume {run.folder}")
     return jax.tree.map(jnp.asarray, found.learners.networks.policy), [found.step] * len(seeds)

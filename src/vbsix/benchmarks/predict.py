@@ -12,12 +12,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from vbsix.benchmarks import environment, measure, repeat
-from vbsix.data.words import Words
 from vbsix.models import Policy
-from vbsix.parser import Parse, Parser
+from vbsix.parser import Parse, make_parser
 from vbsix.training.chunk import predict_batch
 from vbsix.training.config import Config, override
 from vbsix.training.task import SYNTHETIC, load_task
@@ -35,9 +33,7 @@ def bench_predict(config: Config) -> dict[str, Any]:
     policies = jax.tree.map(lambda leaf: leaf[None], policy)
     batched = measure(partial(predict_batch, task.domain, beam=beam), policies, vectors, task.arrays(task.examples))
 
-    projections = np.asarray(policy.utterances.project(vectors))
-    words = Words(task.words.words, projections, task.words.normalise)
-    parser = Parser(task.domain, policy, words, config, provenance={})
+    parser = make_parser(task.domain, policy, task.words, config, {})
 
     def parse() -> Parse:
         return parser.parse(first.context, first.instructions)

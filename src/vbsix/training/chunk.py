@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,11 @@ from vbsix.training.step import Learner, Metrics, create_learner, train_step
 def create_learners(domain: Domain, config: Config, seeds: Int[Array, " S"]) -> Learner:
     """One learner for each seed, stacked along a first axis."""
     return jax.vmap(lambda seed: create_learner(domain, config, seed))(seeds)
+
+
+def learner_shapes(domain: Domain, config: Config, seeds: Sequence[int]) -> Learner:
+    """What `create_learners` gives, without the numbers."""
+    return jax.eval_shape(lambda seeds: create_learners(domain, config, seeds), jnp.asarray(seeds))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), static_argnames=("steps", "critic_ranks"), donate_argnums=2)

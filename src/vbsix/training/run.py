@@ -24,7 +24,7 @@ from vbsix.errors import VbsixError
 from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
-from vbsix.training.chunk import create_learners, train_chunk
+from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
 from vbsix.training.config import Config, flatten, override
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
 from vbsix.training.step import Learner, Metrics
@@ -221,9 +221,8 @@ def load_best(run: Run) -> Best:
     if not run.best.exists():
         raise VbsixError(f"{run.folder}: was never evaluated, so that it has no best policies yet.")
     tensors, metadata = read_tensors(run.best)
-    domain, seeds = get_domain(run.config.domain), jnp.asarray(run.seeds)
-    shapes = jax.eval_shape(lambda seeds: create_learners(domain, run.config, seeds).networks.policy, seeds)
-    policies = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, run.best))
+    shapes = learner_shapes(get_domain(run.config.domain), run.config, run.seeds)
+    policies = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes.networks.policy, run.best))
     return Best(policies, list(metadata["steps"]), list(metadata["scores"]))
 
 
@@ -292,11 +291,10 @@ def _restore(run: Run, task: Task) -> _State:
     relevant = dataclasses.replace(run.config, run=Config().run)
     text = json.dumps([__version__, dataclasses.asdict(relevant), task.fingerprint()])
     fingerprint = hashlib.sha256(text.encode()).hexdigest()
-    seeds = jnp.asarray(run.seeds)
-    shapes = jax.eval_shape(lambda seeds: create_learners(task.domain, run.config, seeds), seeds)
-    found = load_checkpoint(run.checkpoints, shapes, run.seeds, fingerprint)
+    found = load_checkpoint(run.checkpoints, learner_shapes(task.domain, run.config, run.seeds), run.seeds, fingerprint)
     if found is None:
-        return _State(0, create_learners(task.domain, run.config, seeds), fingerprint, PendingMetrics(), 0.0)
+        learners = create_learners(task.domain, run.config, jnp.asarray(run.seeds))
+        return _State(0, learners, fingerprint, PendingMetrics(), 0.0)
     learners = jax.tree.map(jnp.asarray, found.learners)
     pending, seconds = PendingMetrics(found.progress["pending"]), found.progress["seconds"]
     return _State(found.step, learners, fingerprint, pending, seconds)

@@ -114,7 +114,10 @@ def train_step(
 
     def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
         def of_example(example: Arrays, key: PRNGKeyArray):
-            return learn(domain, config, networks, vectors, example, key, critic_ranks)
+            reading = read_example(domain, networks, vectors, example)
+            heads = make_heads(domain, networks, reading)
+            frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
+            return learn(domain, config, heads, frozen, example, key, critic_ranks)
 
         losses, metrics = jax.vmap(of_example)(batch, search_keys)
         return jnp.mean(losses), jax.tree.map(jnp.sum, metrics)
@@ -173,16 +176,13 @@ def make_heads(domain: Domain, networks: Networks, reading: Reading) -> Heads:
 def _learn_from_search(
     domain: Domain,
     config: Config,
-    networks: Networks,
-    vectors: Array,
+    heads: Heads,
+    frozen: Heads,
     example: Arrays,
     key: PRNGKeyArray,
     critic_ranks: bool,
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The loss on one example of all methods that search, and what was measured."""
-    reading = read_example(domain, networks, vectors, example)
-    heads = make_heads(domain, networks, reading)
-    frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
+    """The loss on one example of all methods that search, and what was measured; `frozen` heads have no gradient."""
     logit = frozen.critic_logit
     critic = (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None and critic_ranks else None
     problem = Problem(example.world, example.instructions, example.target)
@@ -282,12 +282,8 @@ def _critic_loss(
 
 
 def _search_metrics(config: Config, graph: Graph, example: Arrays) -> Metrics:
-    hit = graph.hit.astype(jnp.float32)
-    longest = (example.instructions == example.words.shape[0]).astype(jnp.float32)
     active = jnp.any(graph.beam.alive, axis=1)
-    metrics = {
-        "hit": _always(hit),
-        "hit_longest": Mean(hit * longest, longest),
+    metrics = _hit_metrics(graph.hit, example) | {
         "paths": _over(jnp.sum(graph.beam.paths, axis=1), active),
         "late_share": _over(graph.expansion.late, active),
     }
@@ -300,38 +296,36 @@ def _search_metrics(config: Config, graph: Graph, example: Arrays) -> Metrics:
 def _learn_from_samples(
     domain: Domain,
     config: Config,
-    networks: Networks,
-    vectors: Array,
+    heads: Heads,
+    frozen: Heads,
     example: Arrays,
     key: PRNGKeyArray,
     critic_ranks: bool,
 ) -> tuple[Float[Array, ""], Metrics]:
     """REINFORCE on one example."""
     del critic_ranks
-    reading = read_example(domain, networks, vectors, example)
     samples = sample_programs(
         domain,
-        make_heads(domain, stop_gradient(networks), stop_gradient(reading)).policy,
+        frozen.policy,
         Problem(example.world, example.instructions, example.target),
         key,
         instructions=example.words.shape[0],
         size=config.training.samples,
         epsilon=config.training.sample_epsilon,
     )
-    policy = make_heads(domain, networks, reading).policy
-    log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(policy(state), valid)))(
+    log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(heads.policy(state), valid)))(
         samples.states, samples.valid
     )
     log_probability = sequence_log_probability(log_policy, samples.tokens)
     loss = reinforce_loss(log_probability, samples.reward, config.training.baseline)
-    hit = jnp.any(samples.reward > 0).astype(jnp.float32)
+    hits = _hit_metrics(jnp.any(samples.reward > 0), example)
+    return loss, hits | {"policy_loss": _always(loss), "reward": _always(jnp.mean(samples.reward))}
+
+
+def _hit_metrics(hit: Bool[Array, ""], example: Arrays) -> Metrics:
+    """Whether a correct program was found, and the same of examples of the greatest length alone."""
     longest = (example.instructions == example.words.shape[0]).astype(jnp.float32)
-    return loss, {
-        "policy_loss": _always(loss),
-        "hit": _always(hit),
-        "hit_longest": Mean(hit * longest, longest),
-        "reward": _always(jnp.mean(samples.reward)),
-    }
+    return {"hit": _always(hit), "hit_longest": Mean(hit * longest, longest)}
 
 
 def _always(value: Any) -> Mean:
