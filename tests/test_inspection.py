@@ -40,7 +40,7 @@ def searched(name: str, world: str, target: str, instructions: int, space: str, 
     domain = get_domain(name)
     config = SearchConfig(space=space, beam=beam, epsilon=0.1)
 
-    def policy(state):
+    def policy(state, valid):
         key = jax.random.fold_in(jax.random.key(7), domain.key(state)[0])
         return jax.nn.log_softmax(0.5 * jax.random.normal(key, (len(domain.tokens),)))
 

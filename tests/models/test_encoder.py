@@ -51,7 +51,7 @@ def test_projected_words_stand_in_for_their_vectors(case: Case):
 
 def embed(stack_encoder: StackEncoder, case: Case):
     """The slots of all states of a case."""
-    table = stack_encoder.table(jnp.zeros((CONFIG.slots * CONFIG.slot, 1)))
+    table = stack_encoder.table(jnp.zeros((stack_encoder.width, 1)))
     return jax.jit(jax.vmap(table.slots))(case.observations)
 
 

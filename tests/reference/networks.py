@@ -13,7 +13,7 @@ def policy(network, utterance: list[Vector], observation, target=None) -> Vector
     summary, memory = read(network.utterances, utterance)
     inputs = [summary, stack(network.stack, observation, network.config)]
     if target is not None:
-        inputs.append(world(network.target, target, network.config))
+        inputs.append(attributes(network.target, np.asarray(target)))
     query = relu(dense(network.second, relu(dense(network.first, np.concatenate(inputs)))))
     context = attend(memory, network.attention @ query)
     logits = [
@@ -32,8 +32,8 @@ def critic_logit(network, policy_network, utterance, next_utterance, observation
         summary,
         stack(encoders.stack, observation, network.config),
         following,
-        world(network.world, current, network.config),
-        world(network.world, target, network.config),
+        attributes(network.world, np.asarray(current)),
+        attributes(network.world, np.asarray(target)),
     ]
     hidden = relu(dense(network.second, relu(dense(network.first, np.concatenate(inputs)))))
     return float(dense(network.third, hidden)[0])
@@ -79,23 +79,17 @@ def stack(encoder, observation, config) -> Vector:
     for value, objects in zip(np.asarray(observation.values), np.asarray(observation.objects), strict=True):
         slot = encoder.constants[value - 1] if value > 0 else np.zeros(config.slot)
         if any(identifier > 0 for thing in objects for identifier in thing):
-            slot = slot + dense(encoder.objects, attributes(encoder.attributes, objects, config.objects))
+            slot = slot + dense(encoder.objects, attributes(encoder.attributes, objects))
         slots.append(slot)
-    slots += [np.zeros(config.slot)] * (config.slots - len(slots))
     return np.concatenate(slots)
 
 
-def world(embedding, elements, config) -> Vector:
-    return attributes(embedding, np.asarray(elements), config.elements)
-
-
-def attributes(embedding, things, places: int) -> Vector:
-    """The attribute embeddings of things one behind the other, filled up with zeros."""
+def attributes(embedding, things) -> Vector:
+    """The attribute embeddings of things one behind the other."""
     nothing = np.zeros(embedding.vectors.shape[1])
     parts = []
-    for place in range(places):
-        for attribute in range(len(embedding.counts)):
-            identifier = things[place][attribute] if place < len(things) else 0
+    for thing in things:
+        for attribute, identifier in enumerate(thing):
             first = sum(embedding.counts[:attribute])
             parts.append(embedding.vectors[first + identifier - 1] if identifier > 0 else nothing)
     return np.concatenate(parts)

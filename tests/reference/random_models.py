@@ -34,7 +34,7 @@ def policy(domain: Domain, model: Model):
     """log π(a | s): logits from a hash of the state, the token and the seed."""
     tokens = np.arange(len(domain.tokens), dtype=np.int32)
 
-    def log_policy(state):
+    def log_policy(state, valid=None):
         key = domain.key(state)
         here = jnp.all(model.path_keys == key[None], axis=1)
         guided = jnp.any(here[:, None] & (model.path_tokens[:, None] == tokens[None]), axis=0)

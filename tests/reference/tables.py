@@ -43,7 +43,7 @@ class TableDomain(Domain):
         self.max_tokens_per_instruction = max_tokens_per_instruction
         self.tokens = token_names(tables.successor.shape[1])
 
-    def policy(self, state):
+    def policy(self, state, valid=None):
         return self.tables.log_policy[state]
 
     def critic(self, state):

@@ -44,7 +44,7 @@ def log_policy(key: np.ndarray | jax.Array) -> jax.Array:
     return jax.nn.log_softmax(weights @ bits.astype(jnp.float32) / 4)
 
 
-def policy(state):
+def policy(state, valid=None):
     return log_policy(DOMAIN.key(state))
 
 

@@ -145,7 +145,7 @@ def test_sampled_programs_of_a_domain_run_and_have_their_reward():
     logits = jnp.array([[liked.get(token, 0.0) for token in domain.tokens] for liked in favourites])
     problem = Problem(domain.parse_world(world), jnp.int32(instructions), domain.parse_world(target))
 
-    def policy(state):
+    def policy(state, valid):
         return jax.nn.log_softmax(logits[jnp.sum(state.stack != 0)])
 
     def sample(key):

@@ -98,7 +98,7 @@ class TestToy:
     def policy(self, parameters):
         logits = jnp.concatenate([parameters, jnp.zeros(2)])
 
-        def log_policy(state):
+        def log_policy(state, valid=None):
             logit = logits[state["place"]]
             return jnp.stack([jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)])
 

@@ -15,7 +15,7 @@ A = np.array([0.6, 0.3, 0.8])
 """The probability of `a` in the states 0, 1 and 2."""
 
 
-def log_policy(state):
+def log_policy(state, valid):
     a = jnp.asarray(np.append(A, [0.5, 0.5]), jnp.float32)[state["place"]]
     return jnp.log(jnp.stack([a, 1 - a]))
 
@@ -74,7 +74,7 @@ def test_states_beyond_the_places_are_counted(searched):
 def test_a_state_on_wrong_programs_only_has_label_zero(toy):
     """One program is extracted, aa; state 2 is then only on the way to the incorrect abb."""
 
-    def prefers_aa(state):
+    def prefers_aa(state, valid):
         a = jnp.array([0.6, 0.9, 0.8, 0.5, 0.5])[state["place"]]
         return jnp.log(jnp.stack([a, 1 - a]))
 

@@ -154,7 +154,8 @@ def _parts(domain: Domain, sizes: Sizes, reading: Reading, examples: Arrays, gra
 
     def policy(reading: Reading, graph: Graph):
         of_state = reading.policy.for_example(domain, reading.policy_tables)
-        return jax.lax.map(jax.vmap(of_state), graph.beam.states)
+        expanded = graph.beam.states, graph.expansion.kind != INVALID
+        return jax.lax.map(lambda layer: jax.vmap(of_state)(*layer), expanded)
 
     def critic(reading: Reading, graph: Graph):
         of_state = reading.critic.for_example(domain, reading.critic_tables)

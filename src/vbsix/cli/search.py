@@ -135,7 +135,7 @@ def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
 
     from vbsix.search import Problem, program_search
 
-    def uniform(state: Any) -> Any:
+    def uniform(state: Any, valid: Any) -> Any:
         return jnp.full(len(domain.tokens), -math.log(len(domain.tokens)))
 
     def run(world: Any, target: Any, key: Any, learned: Any) -> Any:

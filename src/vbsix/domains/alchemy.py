@@ -89,6 +89,7 @@ class Alchemy(StackDomain):
         "ADrain": Action(drain, (OBJECT, NUMBER)),
     }
     history_tokens = 3
+    elements = BEAKERS
     attributes = {"position": BEAKERS, "colour": len(COLOURS) + 1, "amount": CAPACITY + 1}
 
     def present(self, world):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Int, UInt32
 
@@ -31,14 +32,20 @@ class Domain(abc.ABC):
     and by the number of instructions given to `start`. `vbsix.testing.check_domain` verifies what search relies on.
     """
 
-    name: ClassVar[str]
-    tokens: ClassVar[tuple[str, ...]]
+    name: str
+    tokens: tuple[str, ...]
     """The program vocabulary."""
-    max_tokens_per_instruction: ClassVar[int]
+    max_tokens_per_instruction: int
     """A program of M instructions has at most M times this many tokens."""
-    values: ClassVar[int]
+    slots: int
+    """Slots of the working memory that the networks see."""
+    objects: int
+    """Objects that they see in each slot."""
+    elements: int
+    """Elements of a world that they see."""
+    values: int
     """Number of constants that can stand in a slot; `Observation.values` runs from 0 (none) to this."""
-    attributes: ClassVar[Mapping[str, int]]
+    attributes: Mapping[str, int]
     """For each attribute of an object, how many ids it has besides 0 (none)."""
 
     @abc.abstractmethod
@@ -81,9 +88,21 @@ class Domain(abc.ABC):
     def format_world(self, world: Any) -> str:
         """The text form of a world; the inverse of `parse_world`."""
 
+    def parse_target(self, text: str) -> Target:
+        """A target from its text form, likewise. Targets are worlds unless a domain says otherwise."""
+        return self.parse_world(text)
+
+    def format_target(self, target: Target) -> str:
+        """The text form of a target; the inverse of `parse_target`."""
+        return self.format_world(target)
+
+    def to_text(self, value: Any) -> str:
+        """The text form of a world or a target that stands in a file as JSON: a text itself, or else its JSON."""
+        return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
     @abc.abstractmethod
     def world(self, state: State) -> Any:
-        """The current world of a state, as `parse_world` gives it."""
+        """The denotation of a state as `format_target` takes it: in SCONE, the current world."""
 
     @abc.abstractmethod
     def format_state(self, state: State) -> list[str]:
@@ -92,3 +111,10 @@ class Domain(abc.ABC):
     @abc.abstractmethod
     def explain(self, state: State, token: str) -> str | None:
         """Why `token` is invalid in `state`, for a person; None if it is valid."""
+
+    def raise_failure(self) -> None:
+        """Raises what went wrong on the host while a compiled function ran; to be called when its result is there.
+
+        In a domain that is all JAX nothing can.
+        """
+        return None

@@ -140,6 +140,7 @@ class Scene(StackDomain):
         "ACreate": Action(create, (OBJECT,)),
     }
     history_tokens = 4
+    elements = STAGE
     attributes = {"position": STAGE + 1, "shirt": len(COLOURS), "hat": len(COLOURS)}
 
     def present(self, world):

@@ -261,6 +261,8 @@ class StackDomain(Domain):
     """A SCONE domain: constants, properties and actions over a world with one code per position."""
 
     max_tokens_per_instruction = 7
+    slots = STACK_LIMIT
+    objects = OBJECTS_SEEN
 
     noun: ClassVar[str]
     """What an object is called in messages."""

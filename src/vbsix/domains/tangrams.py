@@ -53,6 +53,7 @@ class Tangrams(StackDomain):
         "ARemove": Action(remove, (OBJECT,)),
     }
     history_tokens = 3
+    elements = SHAPES
     attributes = {"position": SHAPES + 1, "shape": SHAPES}
 
     def present(self, world):

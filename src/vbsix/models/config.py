@@ -21,12 +21,6 @@ class NetworkConfig:
     """Units of the two ReLU layers."""
     token: int = 150
     """Length of a program token's embedding."""
-    slots: int = 3
-    """The most slots that an observation of the stack has; a smaller one is seen as if the rest were empty."""
-    objects: int = 7
-    """The most objects in each slot, likewise."""
-    elements: int = 10
-    """The most elements of a world, likewise."""
     embedding_spread: float = 0.3
     """Standard deviation of the first embeddings of what stack and worlds hold. Small, so that the first layer listens
     to the utterance, whose encoding is of that size, and not to the stack alone."""

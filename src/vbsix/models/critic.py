@@ -59,8 +59,8 @@ class Critic(eqx.Module):
         self.own = OwnEncoders(domain, config, key=next(keys)) if config.own_encoders else None
         self.next_utterance = UtteranceEncoder(config, key=next(keys))
         self.world = AttributeEmbedding(domain, config, key=next(keys))
-        worlds = 2 * self.world.width(config.elements)
-        self.first = Dense(4 * config.lstm + config.slots * config.slot + worlds, config.hidden, key=next(keys))
+        worlds = 2 * self.world.width(domain.elements)
+        self.first = Dense(4 * config.lstm + domain.slots * config.slot + worlds, config.hidden, key=next(keys))
         self.second = Dense(config.hidden, config.hidden, key=next(keys))
         self.third = Dense(config.hidden, 1, key=next(keys))
 
@@ -88,7 +88,7 @@ class Critic(eqx.Module):
         following = jnp.roll(self.next_utterance.encode(words, utterances.mask).summary, -1, axis=0)
         has_following = jnp.arange(1, len(following) + 1) < instructions
         following = jnp.where(has_following[:, None], following, 0.0)
-        from_utterance, from_stack, from_next, from_world, from_target = self._first_parts()
+        from_utterance, from_stack, from_next, from_world, from_target = self._first_parts(stack.width)
         of_example = self.world.table(from_target)(target) + self.first.bias
         return CriticTables(
             stack=stack.table(from_stack),
@@ -133,9 +133,9 @@ class Critic(eqx.Module):
 
         return logit
 
-    def _first_parts(self) -> list[Float[Array, "inputs hidden"]]:
+    def _first_parts(self, stack: int) -> list[Float[Array, "inputs hidden"]]:
         """The first layer's weights of utterance, stack, next utterance, current world and target world."""
-        units, stack = 2 * self.config.lstm, self.config.slots * self.config.slot
+        units = 2 * self.config.lstm
         before_worlds = 2 * units + stack
-        before_target = before_worlds + self.world.width(self.config.elements)
+        before_target = (before_worlds + self.first.weight.shape[0]) // 2
         return jnp.split(self.first.weight, [units, units + stack, before_worlds, before_target])

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation
 from vbsix.models.config import NetworkConfig
-from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense, apply_padded
+from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense
 
 
 class Utterances(NamedTuple):
@@ -97,7 +97,7 @@ class StackTable(eqx.Module):
     weight: Float[Array, "stack outputs"]
 
     def __call__(self, observation: Observation) -> Float[Array, " outputs"]:
-        return apply_padded(self.slots(observation).reshape(-1), self.weight)
+        return self.slots(observation).reshape(-1) @ self.weight
 
     def slots(self, observation: Observation) -> Float[Array, "slots slot"]:
         """The embedding of each slot; an empty one is zero."""
@@ -113,12 +113,15 @@ class StackEncoder(eqx.Module):
     constants: Float[Array, "values slot"]
     attributes: AttributeEmbedding
     objects: Dense
+    width: int = eqx.field(static=True)
+    """Length of the concatenated slots."""
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray):
         constants_key, attributes_key, objects_key = jax.random.split(key, 3)
         self.constants = config.embedding_spread * jax.random.normal(constants_key, (domain.values, config.slot))
         self.attributes = AttributeEmbedding(domain, config, key=attributes_key)
-        self.objects = Dense(self.attributes.width(config.objects), config.slot, key=objects_key)
+        self.objects = Dense(self.attributes.width(domain.objects), config.slot, key=objects_key)
+        self.width = domain.slots * config.slot
 
     def table(self, weight: Float[Array, "stack outputs"]) -> StackTable:
         """The linear map `weight` of the concatenated slots."""

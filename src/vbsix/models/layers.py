@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain
-from vbsix.errors import VbsixError
 from vbsix.models.config import NetworkConfig
 
 glorot = jax.nn.initializers.glorot_uniform()
@@ -37,16 +36,6 @@ class Dense(eqx.Module):
         return x @ self.weight + self.bias
 
 
-def apply_padded(x: Float[Array, " seen"], weight: Float[Array, "inputs outputs"]) -> Float[Array, " outputs"]:
-    """The linear map of an observation as if zeros followed it up to the size the network was built for."""
-    if x.size > weight.shape[0]:
-        raise VbsixError(
-            f"an observation of the domain takes {x.size} inputs, but the network has {weight.shape[0]} for it: "
-            "raise `slots`, `objects` or `elements` in its NetworkConfig."
-        )
-    return x @ weight[: x.size]
-
-
 class AttributeTable(eqx.Module):
     """A linear map of concatenated attribute embeddings, as a sum of one row for each (place, attribute, id)."""
 
@@ -56,7 +45,7 @@ class AttributeTable(eqx.Module):
     def __call__(self, ids: Int[Array, "places attributes"]) -> Float[Array, " outputs"]:
         # A product with a multi-hot vector: for tables this small faster than gathering rows, and so is its gradient.
         hot = [jax.nn.one_hot(ids[:, k] - 1, count, dtype=self.rows.dtype) for k, count in enumerate(self.counts)]
-        return apply_padded(jnp.concatenate(hot, axis=1).reshape(-1), self.rows)
+        return jnp.concatenate(hot, axis=1).reshape(-1) @ self.rows
 
 
 class AttributeEmbedding(eqx.Module):
@@ -75,7 +64,8 @@ class AttributeEmbedding(eqx.Module):
 
     def table(self, weight: Float[Array, "inputs outputs"]) -> AttributeTable:
         """The linear map `weight` of concatenated embeddings."""
-        by_attribute = weight.reshape(-1, len(self.counts), self.vectors.shape[1], weight.shape[1])
+        places = weight.shape[0] // self.width(1)
+        by_attribute = weight.reshape(places, len(self.counts), self.vectors.shape[1], weight.shape[1])
         vectors = jnp.split(self.vectors, list(accumulate(self.counts))[:-1])
         rows = [jnp.einsum("ia,pao->pio", of_one, by_attribute[:, k]) for k, of_one in enumerate(vectors)]
         return AttributeTable(jnp.concatenate(rows, axis=1).reshape(-1, weight.shape[1]), self.counts)

@@ -55,10 +55,10 @@ class Policy(eqx.Module):
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray, sees_target: bool = False):
         keys = iter(jax.random.split(key, 9))
-        units, stack = 2 * config.lstm, config.slots * config.slot
+        units, stack = 2 * config.lstm, domain.slots * config.slot
         self.config = config
         self.target = AttributeEmbedding(domain, config, key=next(keys)) if sees_target else None
-        target = self.target.width(config.elements) if self.target else 0
+        target = self.target.width(domain.elements) if self.target else 0
         self.utterances = UtteranceEncoder(config, key=next(keys))
         self.stack = StackEncoder(domain, config, key=next(keys))
         self.first = Dense(units + stack + target, config.hidden, key=next(keys))
@@ -76,8 +76,8 @@ class Policy(eqx.Module):
         """All that the states of an example share; `target` (what the domain observes of it) is for the expert."""
         if (target is not None) != (self.target is not None):
             raise VbsixError("the expert policy needs the target, and no other policy may see it.")
-        units, stack = 2 * self.config.lstm, self.config.slots * self.config.slot
-        from_utterance, from_stack, from_target = jnp.split(self.first.weight, [units, units + stack])
+        units = 2 * self.config.lstm
+        from_utterance, from_stack, from_target = jnp.split(self.first.weight, [units, units + self.stack.width])
         first = utterances.summary @ from_utterance + self.first.bias[None, :]
         if self.target is not None and target is not None:
             first += self.target.table(from_target)(target)[None, :]
@@ -104,13 +104,15 @@ class Policy(eqx.Module):
         attention = jax.nn.softmax(jnp.where(readable, tables.keys @ query, MASKED)) * readable
         return jax.nn.log_softmax(query @ tables.query_logits + attention @ tables.word_logits)
 
-    def for_example(self, domain: Domain, tables: PolicyTables) -> Callable[[State], Float[Array, " A"]]:
-        """The policy as a function of one state, as search takes it."""
+    def for_example(
+        self, domain: Domain, tables: PolicyTables
+    ) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
+        """The policy as a function of one state and its valid tokens, as search takes it."""
         last = tables.first.shape[0] - 1
 
-        def policy(state: State) -> Float[Array, " A"]:
+        def policy(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
             instruction = jnp.minimum(domain.instructions_done(state), last)
             log_policy = self.log_probabilities(tables, instruction, domain.observe(state))
-            return renormalise(log_policy, domain.expand(state)[1]) if self.config.renormalise else log_policy
+            return renormalise(log_policy, valid) if self.config.renormalise else log_policy
 
         return policy

@@ -18,8 +18,9 @@ from vbsix.search.config import SearchConfig
 from vbsix.search.exploration import behaviour, explore_slots, perturb
 from vbsix.search.merging import best_of_group, choose, log_sum_by_group, representatives
 
-Policy = Callable[[State], Float[Array, " A"]]
-"""log π(a | s) of all tokens in one state of the example at hand; tokens that are invalid there are dropped."""
+Policy = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
+"""log π(a | s) of all tokens, given one state of the example at hand and which tokens are valid there; the others are
+dropped, whatever their probability."""
 Critic = Callable[[State], Float[Array, ""]]
 """V(s, y), an estimate of the expected reward from one state of the example at hand."""
 
@@ -156,8 +157,8 @@ def _expand(
     domain: Domain, policy: Policy, problem: Problem, beam: Beam, within_limit: Bool[Array, ""], config: SearchConfig
 ):
     """All transitions out of a beam, the successors (flat) and their kinds (flat)."""
-    log_policy = jax.vmap(policy)(beam.states)
     successors, valid = jax.vmap(domain.expand)(beam.states)
+    log_policy = jax.vmap(policy)(beam.states, valid)
     if config.exploration == "sampling":
         log_policy = jax.vmap(lambda log_policy, valid: behaviour(log_policy, valid, config.epsilon))(log_policy, valid)
     valid &= beam.alive[:, None] & within_limit & jnp.isfinite(log_policy)

@@ -55,7 +55,7 @@ def sample_programs(
         successors, valid = domain.expand(state)
         going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
         valid &= going
-        token = jax.random.categorical(key, behaviour(policy(state), valid, epsilon))
+        token = jax.random.categorical(key, behaviour(policy(state, valid), valid, epsilon))
         moved = jnp.any(valid)
         following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)
         finished = domain.instructions_done(following) == problem.instructions

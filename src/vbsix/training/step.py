@@ -23,6 +23,8 @@ from vbsix.models.critic import CriticTables
 from vbsix.models.layers import renormalise
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, sample_programs
+from vbsix.search.beam import INVALID
+from vbsix.search.beam import Policy as SearchPolicy
 from vbsix.search.graph import join
 from vbsix.search.merging import choose
 from vbsix.search.statistics import correct_discarded
@@ -145,9 +147,9 @@ class Reading(NamedTuple):
 class Heads(NamedTuple):
     """The networks as functions of one state of an example."""
 
-    policy: Callable[[Any], Float[Array, " A"]]
+    policy: SearchPolicy
     critic_logit: Callable[[Any], Float[Array, ""]] | None
-    expert: Callable[[Any], Float[Array, " A"]] | None
+    expert: SearchPolicy | None
 
 
 def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Reading:
@@ -209,17 +211,18 @@ def _learn_from_search(
 
 
 def _policy_loss(
-    config: Config, policy: Callable[[Any], Array], programs: Programs, graph: Graph
+    config: Config, policy: SearchPolicy, programs: Programs, graph: Graph
 ) -> tuple[Float[Array, ""], Metrics]:
     """MML on what was found. The policy is evaluated with a gradient on the distinct states that matter."""
     iterations, beam, tokens = graph.expansion.kind.shape
-    states = jax.tree.map(lambda leaf: leaf.reshape(iterations * beam, *leaf.shape[2:]), graph.beam.states)
+    expanded = graph.beam.states, graph.expansion.kind != INVALID
+    states = jax.tree.map(lambda leaf: leaf.reshape(iterations * beam, *leaf.shape[2:]), expanded)
     size = min(config.training.policy_states, iterations * beam)
     if config.training.programs == "graph":
         flow = stop_gradient(correct_flow(graph))
         weight = jnp.sum(flow.posterior, axis=-1).reshape(-1)
         chosen, _ = _most_important(weight, size)
-        log_policy = jax.vmap(policy)(choose(states, chosen))
+        log_policy = jax.vmap(policy)(*choose(states, chosen))
         posterior = flow.posterior.reshape(-1, tokens)[chosen]
         loss = graph_loss(log_policy, posterior)
         lost = jnp.sum(weight) - jnp.sum(posterior)
@@ -231,7 +234,7 @@ def _policy_loss(
     chosen, place = _most_important(importance, size)
     places = place[jnp.maximum(programs.vertices, 0)]
     complete = programs.found & jnp.all((programs.vertices < 0) | (places >= 0), axis=1)
-    log_policy = jax.vmap(policy)(choose(states, chosen))[jnp.maximum(places, 0)]
+    log_policy = jax.vmap(policy)(*choose(states, chosen))[jnp.maximum(places, 0)]
     log_probability = sequence_log_probability(log_policy, programs.tokens)
     loss = mml_loss(log_probability, complete, alpha=config.training.alpha, beta=config.training.beta)
     found = jnp.sum(programs.found)
@@ -313,7 +316,7 @@ def _learn_from_samples(
         size=config.training.samples,
         epsilon=config.training.sample_epsilon,
     )
-    log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(heads.policy(state), valid)))(
+    log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(heads.policy(state, valid), valid)))(
         samples.states, samples.valid
     )
     log_probability = sequence_log_probability(log_policy, samples.tokens)
