@@ -270,29 +270,46 @@ def load(path: str | Path, seed: int | None = None, *, best: bool = False) -> Pa
     """A parser from a run's folder, at its newest checkpoint, or from an exported model.
 
     Args:
-        path: the folder or the file.
+        path: the folder or the file; where there is none of that name, a model that comes with vbsix, such as
+            `tangrams`.
         seed: which seed of the run; None takes the one that did best on its dev split.
         best: take the policy of the step at which it did best on dev, instead of the newest.
 
     Raises:
         VbsixError: there is no whole model at the path, or it does not have that seed.
     """
-    path = Path(path)
+    path = find_model(path)
     if not path.is_dir():
         model = _read_model(path)
         _require_seed(path, seed, [model.provenance["seed"]])
         return model
     run = open_run(path)
     _require_seed(path, seed, run.seeds)
-    return _read_run(run, [best_seed(run) if seed is None else seed], best)[0]
+    return _read_run(run, [best_seed(run, best) if seed is None else seed], best)[0]
 
 
 def load_all(path: Path, *, best: bool = False) -> list[Parser]:
     """A parser for each seed of a run; of an exported model, the one that it holds."""
+    path = find_model(path)
     if not path.is_dir():
         return [_read_model(path)]
     run = open_run(path)
     return _read_run(run, run.seeds, best)
+
+
+PRETRAINED = Path(__file__).parent / "pretrained"
+"""Models that come with vbsix, each with a card that tells where it comes from and what it can do."""
+
+
+def pretrained_models() -> dict[str, Path]:
+    """The models that come with vbsix, by name."""
+    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"))}
+
+
+def find_model(path: str | Path) -> Path:
+    """The path if there is something at it, else the model of that name which comes with vbsix, if there is one."""
+    path = Path(path)
+    return path if path.exists() else pretrained_models().get(str(path), path)
 
 
 def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
@@ -300,8 +317,13 @@ def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
         raise VbsixError(f"{path}: has no seed {seed}; it has {', '.join(map(str, known))}.")
 
 
-def best_seed(run: Run) -> int:
-    """The seed with the best mean accuracy on dev when the run was last evaluated; the first, if it never was."""
+def best_seed(run: Run, best: bool = False) -> int:
+    """The seed with the best mean accuracy on dev when the run was last evaluated; the first, if it never was.
+
+    With `best`, the one that was better than all others at any time.
+    """
+    if best:
+        return run.seeds[int(np.argmax(load_best(run).scores))]
     latest = dict.fromkeys(run.seeds, 0.0)
     for row in read_metrics(run.metrics):
         if accuracies := row.get("accuracy", {}).get("dev"):

@@ -324,14 +324,14 @@ def _spread(values: Sequence[float | None], scale: float = 1) -> str:
 TARGETS: Mapping[str, Target] = {
     "table1": TableTarget(
         "Table 1: test accuracy, %",
-        ("mml", "vbsix", "stochastic"),
+        ("mml", "vbsix"),
         ("domain", "method", "utterances", "last step", "best on dev", "paper"),
         _accuracy_rows,
         "Best on dev: of each seed, the policy at the step where it did best there.",
     ),
     "figure5": FigureTarget(
         "Figure 5: hit accuracy on the longest training examples",
-        ("mml", "execution-only", "value-only", "vbsix", "stochastic"),
+        ("mml", "execution-only", "value-only", "vbsix"),
         {"hit_longest": "{method}"},
         share=True,
     ),

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.cli.cache import use_compilation_cache
 from vbsix.cli.execute import complete_domain
+from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
 if TYPE_CHECKING:
     from vbsix.training.config import Config
 
-DEFAULT_METHOD = "stochastic"
+DEFAULT_METHOD = "vbsix"
 METHOD_HELP = (
-    "stochastic (ours, the default) or the paper's: vbsix, mml, execution-only, value-only, expert-mml, reinforce."
+    "vbsix (the default), mml, execution-only, value-only, expert-mml or reinforce; paper-vbsix or paper-mml for what "
+    "was published to the letter."
 )
 
 
@@ -62,7 +63,7 @@ def train(
 
     Example: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64
     """
-    use_compilation_cache()
+    prepare_jax()
     from vbsix.cli.report import find_spurious, predict_longest, print_report
     from vbsix.training.display import create_display, stop_on_interrupt
     from vbsix.training.run import Interrupted, Run, create_run, open_run, save_result

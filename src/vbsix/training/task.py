@@ -74,16 +74,19 @@ def load_task(config: Config, source: str) -> Task:
     """
     domain = get_domain(config.domain)
     if source == SYNTHETIC:
-        train, splits, vectors = *_synthetic(config), None
+        train, splits, unread, vectors = *_synthetic(config), [], None
     else:
         folder = Path(source)
         if not folder.is_dir():
             raise VbsixError(f"{source}: no such folder; give a folder with SCONE's files, or `{SYNTHETIC}`.")
         train = load_split(folder, domain, "train")
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
+        # Word vectors cover what a parser may ever read, test included, of which no more than the words is read here.
+        has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
+        unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
     examples = prefixes(train, config.data.lengths)
-    rows = [*train, *(row for split in splits.values() for row in split.rows)]
+    rows = [*train, *(row for split in splits.values() for row in split.rows), *unread]
     texts = [utterance for row in rows for utterance in row.utterances]
     if vectors:
         words = load_words(vectors, texts, config.data.glove_words or None, config.data.normalise)
