@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
+    from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
     from vbsix.errors import InvalidData, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
@@ -23,6 +24,7 @@ __all__ = [
     "InvalidProgram",
     "InvalidWorld",
     "Parser",
+    "PythonDomain",
     "Step",
     "UnknownName",
     "VbsixError",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "vbsix.domains.base": ["Domain"],
+    "vbsix.domains.python": ["PythonDomain"],
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
     "vbsix.errors": ["InvalidData", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],

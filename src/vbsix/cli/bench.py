@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vbsix.cli.execute import complete_domain
+from vbsix.cli.domains import complete_domain
 from vbsix.cli.train import DEFAULT_METHOD
 from vbsix.errors import UnknownName
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 from vbsix.domains.base import Domain
 from vbsix.errors import UnknownName, VbsixError
@@ -13,6 +14,8 @@ _BUILT_IN = {
     "tangrams": "vbsix.domains.tangrams:Tangrams",
 }
 _registered: dict[str, Domain] = {}
+_origins: dict[str, str] = {}
+"""Where domains were imported from, by their names."""
 
 
 def available_domains() -> tuple[str, ...]:
@@ -45,3 +48,43 @@ def register_domain(domain: Domain) -> None:
     if taken is not domain and domain.name in available_domains():
         raise VbsixError(f"the domain name {domain.name!r} is taken. Taken: {', '.join(available_domains())}.")
     _registered[domain.name] = domain
+
+
+def import_domain(name: str) -> Domain:
+    """The domain of that name; or, where it reads `module:Class`, the one that is found there, made known.
+
+    What is found is a `Domain`, a class of one, or a class that `PythonDomain` takes. The module's code runs, so the
+    name must be one that the user gave, and never one out of a file. The current folder can be imported from.
+    """
+    if ":" not in name:
+        return get_domain(name)
+    if (known := next((domain for domain, origin in _origins.items() if origin == name), None)) is not None:
+        return _registered[known]
+    domain = _find(*name.split(":", 1))
+    register_domain(domain)
+    _origins[domain.name] = name
+    return domain
+
+
+def origin_of(name: str) -> str | None:
+    """What a domain was imported as, as in `module:Class`; None if it was not."""
+    return _origins.get(name)
+
+
+def _find(module_name: str, attribute: str) -> Domain:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise VbsixError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, attribute):
+        raise VbsixError(f"{module_name} has no {attribute}; name a domain as MODULE:CLASS.")
+    found = getattr(module, attribute)
+    if isinstance(found, type) and issubclass(found, Domain):
+        found = found()
+    if isinstance(found, Domain):
+        return found
+    from vbsix.domains.python import PythonDomain
+
+    return PythonDomain(found)
