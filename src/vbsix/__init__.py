@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vbsix.domains.base import Domain
     from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
+    from vbsix.domains.stack import hash_words
     from vbsix.errors import InvalidData, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
     from vbsix.parser import Parser, load
@@ -32,6 +33,7 @@ __all__ = [
     "available_domains",
     "execute",
     "get_domain",
+    "hash_words",
     "load",
     "register_domain",
 ]
@@ -40,6 +42,7 @@ _HOMES = {
     "vbsix.domains.base": ["Domain"],
     "vbsix.domains.python": ["PythonDomain"],
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
+    "vbsix.domains.stack": ["hash_words"],
     "vbsix.errors": ["InvalidData", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
     "vbsix.parser": ["Parser", "load"],
