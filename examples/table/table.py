@@ -68,11 +68,10 @@ class Table:
         return None if answer is None else state._replace(answer=answer)
 
     def choose_name(self, state, name):
-        chosen = tuple(row for row in state.table if row.name == name)
-        if not chosen or chosen[0] in state.rows and state.named or not state.named and state.rows != state.table:
-            return None
-        rows = sorted({*chosen, *(state.rows if state.named else ())})
-        return state._replace(rows=tuple(rows), named=True)
+        before = state.rows if state.named else ()
+        chosen = tuple(row for row in state.table if row.name == name and row not in before)
+        narrowed_down = not state.named and state.rows != state.table
+        return None if narrowed_down or not chosen else state._replace(rows=tuple(sorted(before + chosen)), named=True)
 
     def answer(self, state, token):
         values = [getattr(row, state.column) for row in state.rows] if state.column else []
@@ -99,7 +98,10 @@ class Table:
 WORDINGS = {
     "{city} count": ["how many players live in {city}", "what is the number of people from {city}", "count {city}"],
     "{team} count": ["how many are in the {team} team", "count the {team} players", "number of players in {team}"],
-    "{city} {team} count": ["how many {team} players live in {city}", "count the people from {city} in the {team} team"],
+    "{city} {team} count": [
+        "how many {team} players live in {city}",
+        "count the people from {city} in the {team} team",
+    ],
     "age most name": ["who is the oldest", "name the oldest player", "which player is the oldest of all"],
     "age least name": ["who is the youngest", "tell me the youngest player"],
     "points most name": ["who scored the most", "which player has the highest score", "who is the best"],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
     from vbsix.domains.stack import hash_words
-    from vbsix.errors import InvalidData, InvalidProgram, InvalidWorld, UnknownName, VbsixError
+    from vbsix.errors import InvalidData, InvalidDomain, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
     from vbsix.parser import Parser, load
 
@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Domain",
     "InvalidData",
+    "InvalidDomain",
     "InvalidProgram",
     "InvalidWorld",
     "Parser",
@@ -43,7 +44,7 @@ _HOMES = {
     "vbsix.domains.python": ["PythonDomain"],
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
     "vbsix.domains.stack": ["hash_words"],
-    "vbsix.errors": ["InvalidData", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
+    "vbsix.errors": ["InvalidData", "InvalidDomain", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
     "vbsix.parser": ["Parser", "load"],
 }

@@ -126,6 +126,14 @@ class PythonDomain(Domain):
 
     # Text in and out: all of it is JSON.
 
+    def context(self, text: str) -> Any:
+        """A context from its text form."""
+        return _from_json(text)
+
+    def is_json(self, value: Any) -> bool:
+        """Whether a value, written as JSON and read again, is equal to what it was."""
+        return freeze(json.loads(self.to_text(value))) == freeze(value)
+
     def to_text(self, value: Any) -> str:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 

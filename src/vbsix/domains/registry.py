@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator, Mapping
 
 from vbsix.domains.base import Domain
 from vbsix.errors import UnknownName, VbsixError
@@ -33,21 +34,46 @@ def get_domain(name: str) -> Domain:
     return _registered[name]
 
 
+def is_built_in(domain: Domain) -> bool:
+    """Whether a domain is one of ours."""
+    return f"{type(domain).__module__}:{type(domain).__name__}" in _BUILT_IN.values()
+
+
 def register_domain(domain: Domain) -> None:
     """Makes a domain known by its name. A name can be taken once; the same object may be given again."""
     if not isinstance(domain, Domain):
         raise VbsixError(f"register_domain wants an instance of vbsix.Domain, not {domain!r}.")
-    name, tokens = getattr(domain, "name", None), getattr(domain, "tokens", None)
-    if not isinstance(name, str) or not name:
-        raise VbsixError(f"{type(domain).__name__}.name must be a text that names the domain, not {name!r}.")
-    if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) and token for token in tokens):
-        raise VbsixError(f"{type(domain).__name__}.tokens must be a tuple of texts, not {tokens!r}.")
-    if len(set(tokens)) < len(tokens):
-        raise VbsixError(f"{type(domain).__name__}.tokens: a token stands there twice.")
+    for problem in declaration_problems(domain):
+        raise VbsixError(problem)
     taken = _registered.get(domain.name)
     if taken is not domain and domain.name in available_domains():
         raise VbsixError(f"the domain name {domain.name!r} is taken. Taken: {', '.join(available_domains())}.")
     _registered[domain.name] = domain
+
+
+def declaration_problems(domain: Domain) -> Iterator[str]:
+    """What is wrong with what a domain declares of itself."""
+    kind = type(domain).__name__
+    name, tokens = getattr(domain, "name", None), getattr(domain, "tokens", None)
+    if not isinstance(name, str) or not name:
+        yield f"{kind}.name must be a text that names the domain, not {name!r}."
+    if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) and token for token in tokens):
+        yield f"{kind}.tokens must be a tuple of texts, not {tokens!r}."
+    elif any(token.split() != [token] for token in tokens):
+        yield f"{kind}.tokens: a token has white space in it."
+    elif len(set(tokens)) < len(tokens):
+        yield f"{kind}.tokens: a token stands there twice."
+    for size in ("max_tokens_per_instruction", "slots", "objects", "elements", "values"):
+        number, least = getattr(domain, size, None), int(size == "max_tokens_per_instruction")
+        if not isinstance(number, int) or number < least:
+            yield f"{kind}.{size} must be a whole number from {least} on, not {number!r}."
+    attributes = getattr(domain, "attributes", None)
+    if (
+        not isinstance(attributes, Mapping)
+        or not attributes
+        or not all(isinstance(name, str) and isinstance(count, int) and count > 0 for name, count in attributes.items())
+    ):
+        yield f"{kind}.attributes must map names to how many ids they have, not {attributes!r}."
 
 
 def import_domain(name: str) -> Domain:

@@ -14,12 +14,14 @@ from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines
 from vbsix.data.scone import load_split, scone_folder
 from vbsix.data.words import Words, load_words, random_words
 from vbsix.domains.base import Domain
-from vbsix.domains.registry import get_domain
+from vbsix.domains.registry import get_domain, is_built_in
 from vbsix.errors import VbsixError
 from vbsix.training.config import Config
 
 SYNTHETIC = "synthetic"
 """The name of the embedded corpus."""
+CHECKED = 16
+"""With how many examples a domain is checked before it is used."""
 GLOVE = Path("glove", "glove.6B.100d.txt")
 
 
@@ -105,10 +107,20 @@ def _glove_files(folder: Path) -> list[Path]:
 def _own(config: Config, source: str, domain: Domain) -> tuple[list[Row], dict[str, Split]]:
     """Examples in JSON lines to learn from, and those of another file or a share of the first."""
     rows = read_json_lines(Path(source), domain)
+    check_own_domain(domain, rows)
     if config.data.dev_file:
         return rows, {"dev": Split(read_json_lines(Path(config.data.dev_file), domain))}
     train, dev = hold_out(rows, config.data.dev_share)
     return train, {"dev": Split(dev)}
+
+
+def check_own_domain(domain: Domain, rows: Sequence[Row]) -> None:
+    """Refuses a domain that would mislead a search, as far as a few of its worlds tell. Ours are checked by tests."""
+    if not is_built_in(domain):
+        from vbsix.testing import check_domain
+
+        longest = max(len(row.utterances) for row in rows)
+        check_domain(domain, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
 
 
 def _synthetic(config: Config) -> tuple[list[Row], dict[str, Split]]:
