@@ -22,8 +22,7 @@ from vbsix import __version__
 from vbsix.data.examples import Arrays, Example, to_arrays
 from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain, State
-from vbsix.domains.registry import get_domain
-from vbsix.errors import InvalidWorld, UnknownName, VbsixError
+from vbsix.errors import InvalidWorld, VbsixError
 from vbsix.files import read_tensors, write_tensors
 from vbsix.models import Policy
 from vbsix.models.policy import PolicyTables
@@ -34,7 +33,7 @@ from vbsix.training.chunk import learner_shapes
 from vbsix.training.config import Config, override
 from vbsix.training.config import flatten as flatten_config
 from vbsix.training.metrics import read_metrics
-from vbsix.training.run import Run, load_best, open_run, open_words
+from vbsix.training.run import Run, domain_of, load_best, open_run, open_words
 
 MOST_UTTERANCES = 80
 """Longest request that is parsed."""
@@ -315,7 +314,7 @@ def best_seed(run: Run) -> int:
 
 
 def _read_run(run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None) -> list[Parser]:
-    domain, words = _domain_of(run.config, run.folder, domain), open_words(run.folder)
+    domain, words = domain_of(run.config, run.folder, domain), open_words(run.folder)
     policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
     parsers = []
     for place, seed in enumerate(seeds):
@@ -359,7 +358,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
-    domain = _domain_of(config, path, domain)
+    domain = domain_of(config, path, domain)
     if tokens != domain.tokens:
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
     if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):
@@ -368,19 +367,6 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
     shapes = jax.eval_shape(lambda key: _without_input(Policy(domain, config.network, key=key)), jax.random.key(0))
     policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
     return Parser(domain, policy, Words(words, projections, config.data.normalise), config, provenance)
-
-
-def _domain_of(config: Config, path: Path, given: Domain | None) -> Domain:
-    """The domain that a model is for. It names one that is known, and never code to be run."""
-    if given is not None and given.name != config.domain:
-        raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
-    try:
-        return given or get_domain(config.domain)
-    except UnknownName as error:
-        raise VbsixError(
-            f"{path}: {error} If it is a domain of your own, name it: --domain MODULE:CLASS, or in Python "
-            "vbsix.load(..., domain=...)."
-        ) from None
 
 
 def _without_input(policy: Policy) -> Policy:

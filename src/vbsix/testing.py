@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle, islice
 from typing import Any, NamedTuple
 
 import jax
@@ -17,8 +18,12 @@ from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import declaration_problems
 from vbsix.errors import InvalidDomain, InvalidWorld, shorten
 
-MOST_WORLDS = 16
-"""Worlds that are walked from; all of them are read."""
+WALKS = 16
+"""How many random programs are tried, from one world after the other."""
+
+
+MOST_EXPLAINED = 3
+"""Invalid tokens that a reason is asked for."""
 
 
 def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2, seed: int = 0) -> None:
@@ -39,7 +44,7 @@ def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2
     _raise_any(domain, declaration_problems(domain))
     texts = list(dict.fromkeys(worlds))
     _raise_any(domain, _world_problems(domain, texts))
-    texts = texts[:MOST_WORLDS]
+    texts = list(islice(cycle(texts), WALKS))
     if isinstance(domain, PythonDomain):
         _raise_any(domain, _language_problems(domain, texts, instructions, random.Random(seed)))
     _raise_any(domain, _shape_problems(domain, texts[0], instructions))
@@ -253,10 +258,9 @@ def _transition_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
             for attribute in np.flatnonzero(((ids < 0) | (ids > most)).reshape(-1, len(most)).any(axis=0)).tolist():
                 name = list(domain.attributes)[attribute]
                 yield f"the networks are shown an id of {name!r} outside 0 to {most[attribute]}."
-    for place in range(len(walk.texts)):
-        for token in np.flatnonzero(~first.valid[place]).tolist():
-            if domain.explain(_at(first.states, place), domain.tokens[token]) is None:
-                yield f"explain has no reason why {domain.tokens[token]!r} is invalid at the start."
+    for token in np.flatnonzero(~first.valid[0]).tolist()[:MOST_EXPLAINED]:
+        if domain.explain(_at(first.states, 0), domain.tokens[token]) is None:
+            yield f"explain has no reason why {domain.tokens[token]!r} is invalid at the start."
 
 
 def _of_valid(seen: _Seen) -> _Seen:

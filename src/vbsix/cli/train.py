@@ -77,7 +77,7 @@ def train(
     use_compilation_cache()
     from vbsix.cli.report import find_spurious, predict_longest, print_report
     from vbsix.training.display import create_display, stop_on_interrupt
-    from vbsix.training.run import Interrupted, Run, create_run, open_run, save_result
+    from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
     from vbsix.training.run import train as train_run
     from vbsix.training.task import SYNTHETIC, load_task
 
@@ -86,9 +86,7 @@ def train(
         if any((data, dev, method, seeds, steps, out, config, settings)):
             raise VbsixError("--resume goes on with a run as it was begun: it goes with no other option but --quiet.")
         run = open_run(resume)
-        if own and own.name != run.config.domain:
-            raise VbsixError(f"{resume}: is a run of {run.config.domain}, not of {own.name}.")
-        task = load_task(run.config, run.source)
+        task = load_task(run.config, run.source, domain_of(run.config, run.folder, own))
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
         given = [*(settings or []), *([f"data.dev_file={dev.resolve()}"] if dev else [])]

@@ -122,4 +122,5 @@ def failure(language: Any, call: str, error: Exception, state: Any = None) -> Vb
 
 def told(error: Exception) -> str:
     """An error in one line."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

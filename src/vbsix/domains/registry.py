@@ -100,17 +100,16 @@ def origin_of(name: str) -> str | None:
 def _find(module_name: str, attribute: str) -> Domain:
     if "" not in sys.path:
         sys.path.insert(0, "")
+    from vbsix.domains.interning import told
+    from vbsix.domains.python import PythonDomain
+
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise VbsixError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise VbsixError(f"{module_name} cannot be imported: {told(error)}") from error
     if not hasattr(module, attribute):
         raise VbsixError(f"{module_name} has no {attribute}; name a domain as MODULE:CLASS.")
     found = getattr(module, attribute)
     if isinstance(found, type) and issubclass(found, Domain):
         found = found()
-    if isinstance(found, Domain):
-        return found
-    from vbsix.domains.python import PythonDomain
-
-    return PythonDomain(found)
+    return found if isinstance(found, Domain) else PythonDomain(found)

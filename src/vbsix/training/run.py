@@ -20,8 +20,8 @@ from vbsix import __version__
 from vbsix.benchmarks import environment
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
-from vbsix.domains.registry import origin_of
-from vbsix.errors import VbsixError
+from vbsix.domains.registry import get_domain, origin_of
+from vbsix.errors import UnknownName, VbsixError
 from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
@@ -128,6 +128,19 @@ def open_run(folder: Path) -> Run:
         return Run(folder, config, str(description["method"]), seeds, str(description["data"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
+
+
+def domain_of(config: Config, path: Path, given: Domain | None) -> Domain:
+    """The domain that a model is for. It names one that is known, and never code to be run."""
+    if given is not None and given.name != config.domain:
+        raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
+    try:
+        return given or get_domain(config.domain)
+    except UnknownName as error:
+        raise VbsixError(
+            f"{path}: {error} A domain of your own has to be named: --domain MODULE:CLASS (vbsix train: MODULE:CLASS), "
+            "in Python vbsix.load(..., domain=...)."
+        ) from None
 
 
 def open_words(folder: Path) -> Words:
