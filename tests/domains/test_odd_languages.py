@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference.comparison import quick_jit
 
 from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
 from vbsix.domains import python
@@ -50,7 +51,7 @@ def search(domain: Domain, context: str, target: str, instructions: int = 1, bea
     """Programs found by a uniform policy, and their tokens."""
     count = len(domain.tokens)
 
-    @jax.jit
+    @quick_jit
     def run(world, target):
         return program_search(
             domain,
