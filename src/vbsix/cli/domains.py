@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vbsix.errors import UnknownName, VbsixError
+
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
 
@@ -33,7 +35,10 @@ def open_domain(name: str) -> Domain:
     """The domain that the user named."""
     from vbsix.domains.registry import import_domain
 
-    return import_domain(name)
+    try:
+        return import_domain(name)
+    except UnknownName as error:
+        raise VbsixError(f"{error} One of your own is named MODULE:CLASS.") from None
 
 
 def own_domain(name: str | None) -> Domain | None:

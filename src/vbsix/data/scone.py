@@ -105,7 +105,8 @@ def read_lines(path: Path) -> list[bytes]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise InvalidData([f"{path}: no such file; `vbsix data fetch` downloads SCONE"]) from None
+        hint = "; `vbsix data fetch` downloads the data" if path.suffix == ".tsv" else ""
+        raise InvalidData([f"{path}: no such file{hint}"]) from None
     except OSError as error:
         raise InvalidData([f"{path}: cannot be read: {error.strerror}"]) from error
     lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")

@@ -121,6 +121,8 @@ def failure(language: Any, call: str, error: Exception, state: Any = None) -> Vb
 
 
 def told(error: Exception) -> str:
-    """An error in one line."""
+    """An error in one line; ours say what is wrong by themselves."""
     lines = str(error).splitlines()
+    if lines and isinstance(error, VbsixError):
+        return f"an error: {lines[0]}"
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

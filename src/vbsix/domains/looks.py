@@ -85,7 +85,9 @@ def _described(language: Any) -> Look:
         except (KeyError, TypeError):
             wrong = next(name for name, known in ids.items() if not _is_known(description.get(name), known))
             known = ", ".join(map(repr, list(ids[wrong])[1:]))
-            raise VbsixError(f"{wrong} is {description[wrong]!r}, `attributes` has {known}") from None
+            raise VbsixError(
+                f"{wrong} is {description[wrong]!r}, `attributes` has {known}; None stands for nothing"
+            ) from None
 
     describe_target = getattr(language, "describe_target", lambda target: {})
     counts = {name: len(known) - 1 for name, known in ids.items()}

@@ -77,6 +77,8 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
     """
     domain = domain or get_domain(config.domain)
     if source == SYNTHETIC:
+        if not is_built_in(domain):
+            raise VbsixError(f"there is no embedded corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
         train, splits, vectors = *_synthetic(config), None
     elif source.endswith(SUFFIX):
         train, splits, vectors = *_own(config, source, domain), None
