@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
+    from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
-    from vbsix.errors import InvalidData, InvalidProgram, InvalidWorld, UnknownName, VbsixError
+    from vbsix.domains.stack import hash_words
+    from vbsix.errors import InvalidData, InvalidDomain, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
     from vbsix.parser import Parser, load
 
@@ -20,9 +22,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Domain",
     "InvalidData",
+    "InvalidDomain",
     "InvalidProgram",
     "InvalidWorld",
     "Parser",
+    "PythonDomain",
     "Step",
     "UnknownName",
     "VbsixError",
@@ -30,14 +34,17 @@ __all__ = [
     "available_domains",
     "execute",
     "get_domain",
+    "hash_words",
     "load",
     "register_domain",
 ]
 
 _HOMES = {
     "vbsix.domains.base": ["Domain"],
+    "vbsix.domains.python": ["PythonDomain"],
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
-    "vbsix.errors": ["InvalidData", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
+    "vbsix.domains.stack": ["hash_words"],
+    "vbsix.errors": ["InvalidData", "InvalidDomain", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
     "vbsix.parser": ["Parser", "load"],
 }

@@ -50,6 +50,18 @@ class InvalidData(VbsixError):
         super().__init__("\n".join([*shown, f"... and {hidden} more problems"] if hidden > 0 else shown))
 
 
+class InvalidDomain(VbsixError):
+    """A domain that does not keep what searches and networks rely on.
+
+    Attributes:
+        problems: every problem found, a sentence each.
+    """
+
+    def __init__(self, name: str, problems: Iterable[str]):
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{name}: {problem}" for problem in self.problems))
+
+
 class UnknownName(VbsixError):
     """A name that is not known; the message lists the known ones and the nearest."""
 

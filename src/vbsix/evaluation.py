@@ -31,7 +31,9 @@ def accuracy(
 ) -> list[float]:
     """The share of examples whose most probable program leads to their target, for each seed's policy."""
     tokens = predict_tokens(domain, policies, vectors, examples, beam=beam, batch=batch)
-    return [float(share) for share in np.mean(np.asarray(is_correct(domain, examples, tokens)), axis=1)]
+    correct = np.asarray(is_correct(domain, examples, tokens))
+    domain.raise_failure()
+    return [float(share) for share in np.mean(correct, axis=1)]
 
 
 def predict_tokens(
@@ -46,6 +48,7 @@ def predict_tokens(
         part = jax.tree.map(lambda leaf, index=index: jnp.asarray(leaf)[index], examples)
         programs = predict_batch(domain, policies, jnp.asarray(vectors), part, beam=beam)
         found.append(np.asarray(programs.tokens[:, :, 0]))
+        domain.raise_failure()
     return np.concatenate(found, axis=1)[:, :count]
 
 

@@ -53,11 +53,12 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
     for position, token in enumerate(tokens):
         if token not in domain.tokens:
             raise InvalidProgram(position, str(token), str(UnknownName("token", str(token), domain.tokens)))
-        successor, valid, done = _advance(domain, state, domain.tokens.index(token))
+        successor, valid, done = jax.block_until_ready(_advance(domain, state, domain.tokens.index(token)))
+        domain.raise_failure()
         if not valid:
             raise InvalidProgram(position, token, domain.explain(state, token) or "not valid here")
         state = jax.tree.map(np.asarray, successor)
-        text = domain.format_world(domain.world(state))
+        text = domain.format_target(domain.world(state))
         steps.append(Step(token, text, domain.format_state(state), int(done)))
     return steps
 

@@ -277,7 +277,7 @@ def _states(domain: Domain, graph: Graph, web: _Layered, chosen: np.ndarray, spa
             iteration=int(web.iteration[vertex]),
             kind="pruned" if dropped else kind,
             rank=int(web.rank[vertex]) if held[n] else None,
-            world=domain.format_world(domain.world(state)),
+            world=domain.format_target(domain.world(state)),
             stack=tuple(domain.format_state(state)),
             instructions_done=int(done[n]),
             log_probability=float(web.log_chart[vertex]),

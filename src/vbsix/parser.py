@@ -22,7 +22,6 @@ from vbsix import __version__
 from vbsix.data.examples import Arrays, Example, to_arrays
 from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain, State
-from vbsix.domains.registry import get_domain
 from vbsix.errors import InvalidWorld, VbsixError
 from vbsix.files import read_tensors, write_tensors
 from vbsix.models import Policy
@@ -34,7 +33,7 @@ from vbsix.training.chunk import learner_shapes
 from vbsix.training.config import Config, override
 from vbsix.training.config import flatten as flatten_config
 from vbsix.training.metrics import read_metrics
-from vbsix.training.run import Run, load_best, open_run, open_words
+from vbsix.training.run import Run, domain_of, load_best, open_run, open_words
 
 MOST_UTTERANCES = 80
 """Longest request that is parsed."""
@@ -125,6 +124,7 @@ class Parser:
             arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
             predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
             predicted = jax.tree.map(np.asarray, predicted)
+            self.domain.raise_failure()
             parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
         return parses
 
@@ -156,7 +156,7 @@ class Parser:
         write_tensors(Path(path), tensors, {**metadata, "provenance": self.provenance})
 
     def _example(self, world: str, utterances: Sequence[str]) -> Example:
-        """The request, checked, as an example whose target nobody looks at."""
+        """The request, checked, as an example without a target."""
         if not 1 <= len(utterances) <= MOST_UTTERANCES:
             raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
         for number, utterance in enumerate(utterances, start=1):
@@ -166,7 +166,7 @@ class Parser:
             self.domain.parse_world(world)
         except InvalidWorld as error:
             raise InvalidWorld(f"world: {error}") from None
-        return Example("", world, tuple(utterances), world)
+        return Example("", world, tuple(utterances), None)
 
     def _parse(self, example: Example, predicted: Predictions) -> Parse:
         most = self.config.data.max_words
@@ -192,7 +192,7 @@ class Parser:
             tokens=tuple(tokens),
             commands=tuple(commands),
             command_probabilities=tuple(np.exp(program.log_commands[:count]).tolist()),
-            worlds=tuple(self.domain.format_world(self.domain.world(state)) for state in states),
+            worlds=tuple(self.domain.format_target(self.domain.world(state)) for state in states),
             probability=float(np.exp(program.log_probability)),
             confidence=float(min(1.0, np.exp(program.log_probability - log_found))),
         )
@@ -266,35 +266,39 @@ def _at(tree: Any, place: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[place] if np.ndim(leaf) else leaf, tree)
 
 
-def load(path: str | Path, seed: int | None = None, *, best: bool = False) -> Parser:
+def load(path: str | Path, seed: int | None = None, *, best: bool = False, domain: Domain | None = None) -> Parser:
     """A parser from a run's folder, at its newest checkpoint, or from an exported model.
+
+    Nothing in the folder or the file is run as code. So a parser of a domain of one's own needs that domain, given
+    here or made known by `register_domain`.
 
     Args:
         path: the folder or the file; where there is none of that name, a model that comes with vbsix, such as
             `tangrams`.
         seed: which seed of the run; None takes the one that did best on its dev split.
         best: take the policy of the step at which it did best on dev, instead of the newest.
+        domain: the language; None takes the one that is known by the model's name for it.
 
     Raises:
         VbsixError: there is no whole model at the path, or it does not have that seed.
     """
     path = find_model(path)
     if not path.is_dir():
-        model = _read_model(path)
+        model = _read_model(path, domain)
         _require_seed(path, seed, [model.provenance["seed"]])
         return model
     run = open_run(path)
     _require_seed(path, seed, run.seeds)
-    return _read_run(run, [best_seed(run, best) if seed is None else seed], best)[0]
+    return _read_run(run, [best_seed(run, best) if seed is None else seed], best, domain)[0]
 
 
-def load_all(path: Path, *, best: bool = False) -> list[Parser]:
+def load_all(path: Path, *, best: bool = False, domain: Domain | None = None) -> list[Parser]:
     """A parser for each seed of a run; of an exported model, the one that it holds."""
     path = find_model(path)
     if not path.is_dir():
-        return [_read_model(path)]
+        return [_read_model(path, domain)]
     run = open_run(path)
-    return _read_run(run, run.seeds, best)
+    return _read_run(run, run.seeds, best, domain)
 
 
 PRETRAINED = Path(__file__).parent / "pretrained"
@@ -322,8 +326,8 @@ def best_seed(run: Run, best: bool = False) -> int:
 
     With `best`, the one that was better than all others at any time.
     """
-    if best:
-        return run.seeds[int(np.argmax(load_best(run).scores))]
+    if best and run.best.exists():
+        return run.seeds[int(np.argmax(read_tensors(run.best)[1]["scores"]))]
     latest = dict.fromkeys(run.seeds, 0.0)
     for row in read_metrics(run.metrics):
         if accuracies := row.get("accuracy", {}).get("dev"):
@@ -331,9 +335,9 @@ def best_seed(run: Run, best: bool = False) -> int:
     return max(run.seeds, key=latest.__getitem__)
 
 
-def _read_run(run: Run, seeds: Sequence[int], best: bool) -> list[Parser]:
-    domain, words = get_domain(run.config.domain), open_words(run.folder)
-    policies, steps = _best_policies(run, seeds) if best else _newest_policies(run, domain, seeds)
+def _read_run(run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None) -> list[Parser]:
+    domain, words = domain_of(run.config, run.folder, domain), open_words(run.folder)
+    policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
     parsers = []
     for place, seed in enumerate(seeds):
         provenance = {"method": run.method, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
@@ -357,31 +361,32 @@ def _newest_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Po
     return jax.tree.map(jnp.asarray, found.learners.networks.policy), [found.step] * len(seeds)
 
 
-def _best_policies(run: Run, seeds: Sequence[int]) -> tuple[Policy, list[int]]:
+def _best_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Policy, list[int]]:
     """Policies at the steps at which they did best on dev, stacked, and these steps."""
-    found, places = load_best(run), [run.seeds.index(seed) for seed in seeds]
+    found, places = load_best(run, domain), [run.seeds.index(seed) for seed in seeds]
     return _at(found.policies, jnp.array(places)), [found.steps[place] for place in places]
 
 
-def _read_model(path: Path) -> Parser:
+def _read_model(path: Path, domain: Domain | None = None) -> Parser:
     """What `Parser.export` wrote; nothing in the file is trusted, and none of it is code."""
     tensors, metadata = read_tensors(path)
     tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
     try:
         config = override(Config(), dict(flatten_config(metadata["config"])))
-        domain, words = get_domain(config.domain), tuple(map(str, metadata["words"]))
+        words = tuple(map(str, metadata["words"]))
         tokens, provenance = tuple(metadata["tokens"]), dict(metadata["provenance"])
         projections, seed = tensors.pop("words"), provenance["seed"]
-        shapes = jax.eval_shape(lambda key: _without_input(Policy(domain, config.network, key=key)), jax.random.key(0))
     except VbsixError as error:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
+    domain = domain_of(config, path, domain)
     if tokens != domain.tokens:
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
     if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):
         raise VbsixError(f"{path}: damaged: its words do not fit its config.")
     _require_finite({**tensors, "words": projections}, str(path))
+    shapes = jax.eval_shape(lambda key: _without_input(Policy(domain, config.network, key=key)), jax.random.key(0))
     policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
     return Parser(domain, policy, Words(words, projections, config.data.normalise), config, provenance)
 

@@ -23,6 +23,8 @@ def test_json(vbsix):
         assert 0 < slowest <= median <= fastest
         assert result["reference_transitions_per_second"] > 0
         assert result["times_reference"] == pytest.approx(median / result["reference_transitions_per_second"])
+        assert result["python_transitions_per_second"] > 0
+        assert "python_microseconds_beyond_step" in result
         assert result["compile_seconds"] > 0
         assert result["device"] and result["cores"] > 0
         assert {"vbsix", "python", "jax", "jaxlib", "numpy"} <= set(result["versions"])

@@ -53,7 +53,7 @@ def test_every_row_that_cannot_be_an_example_is_reported():
         "row gap: an example of 5 utterances cannot be made of 2",
     )
     with pytest.raises(InvalidData):
-        prefixes([ROW], (0,))
+        prefixes([ROW], (-1,))
 
 
 def test_the_papers_settings():

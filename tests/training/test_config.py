@@ -113,7 +113,7 @@ def test_settings_are_given_as_text():
         ("training.objective=[1]", r"training\.objective: expected one of .*, not \[1\]"),
         ("data.lengths=3", r"data\.lengths: expected a list such as \[1, 5\], not 3"),
         ("data.lengths=[]", r"data\.lengths: expected a list such as \[1, 5\], not \[\]"),
-        ("data.lengths=[0]", r"data\.lengths: expected a whole number of at least 1, not 0"),
+        ("data.lengths=[-1]", r"data\.lengths: expected a whole number of at least 0, not -1"),
         ("domain=3", "domain: expected a text, not 3"),
     ],
 )

@@ -95,7 +95,7 @@ def test_the_policies_that_did_best_on_dev_are_kept(finished):
     scores = {step: accuracies["dev"]["1"] for step, accuracies in evaluated.items()}
     assert best.scores == pytest.approx([max(of_seed) for of_seed in zip(*scores.values(), strict=True)])
     assert best.steps == [max(scores, key=lambda step, place=place: scores[step][place]) for place in range(3)]
-    loaded = load_best(open_run(finished.folder))
+    loaded = load_best(open_run(finished.folder), get_domain("tangrams"))
     assert (loaded.steps, loaded.scores) == (best.steps, best.scores)
     for kept, read in zip(jax.tree.leaves(best.policies), jax.tree.leaves(loaded.policies), strict=True):
         np.testing.assert_array_equal(kept, read)

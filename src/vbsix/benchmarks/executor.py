@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.benchmarks import environment, measure
+from vbsix.benchmarks.python import bench_python
 from vbsix.domains.base import Domain, State
 from vbsix.domains.registry import get_domain
 
@@ -48,6 +49,7 @@ def bench_executor(name: str) -> dict[str, Any]:
         "transitions_per_second": speed,
         "reference_transitions_per_second": reference,
         "times_reference": speed / reference if reference else None,
+        **python_speed(name),
         "transitions_per_second_without_keys": count / without_keys.seconds,
         "fastest_transitions_per_second": count / timing.fastest,
         "slowest_transitions_per_second": count / timing.slowest,
@@ -76,6 +78,23 @@ def random_states(domain: Domain, world: str) -> State:
             jax.tree.map(np.asarray, states),
         )
     return jax.tree.map(jnp.asarray, states)
+
+
+def python_speed(name: str) -> dict[str, float | None]:
+    """The twin as a `PythonDomain`; None where it is not installed."""
+    module = _reference_module()
+    if module is None:
+        return {"python_transitions_per_second": None, "python_microseconds_beyond_step": None}
+    twin, draw = module.Language(name), random.Random(0)
+    states = [twin.start(WORLDS[name])]
+    seen = set(states)
+    while len(states) < STATES:  # each distinct state, and some way from the start
+        successors = [twin.step(draw.choice(states), token) for token in twin.tokens]
+        for successor in successors:
+            if successor is not None and successor not in seen and len(successor.history) < INSTRUCTIONS:
+                seen.add(successor)
+                states.append(successor)
+    return dict(bench_python(twin, states[:STATES]))
 
 
 def reference_speed(name: str) -> float | None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.errors import InvalidData
+from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
+from vbsix.errors import InvalidData, InvalidDomain, VbsixError
 
 if TYPE_CHECKING:
+    from vbsix.data.examples import Row
     from vbsix.data.words import Words
 
 app = typer.Typer(help="Check, fetch and make data files.", no_args_is_help=True)
@@ -23,17 +26,24 @@ SHOWN_PROBLEMS = 20
 
 @app.command()
 def check(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of the TSV files, or the one above `scone/`.")
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="Folder of the TSV files, or the one above `scone/`; or JSON lines."),
     ],
+    domain: Annotated[
+        str | None, typer.Option(help=f"Of JSON lines: {DOMAIN_HELP}", autocompletion=complete_domain)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, with every problem.")] = False,
 ) -> None:
-    """Validate every row of a folder's data files and say what is in them.
+    """Validate every row of a folder's data files, or of a file of JSON lines, and say what is in them.
 
     Counts are of the paper's examples: prefixes of the rows. Words are unknown that GloVe does not have, if its file
-    is in DIR or DIR/glove. Problems are listed with file and line, and end with exit code 2.
+    is in DIR or DIR/glove. Problems are listed with file and line, and end with exit code 2. With JSON lines, a domain
+    of your own is checked too: whether searches can rely on it.
+
+    Example: vbsix data check examples.jsonl --domain my_module:MyDomain
     """
-    report = inspect_folder(directory)
+    report = inspect_json_lines(path, domain) if path.suffix == ".jsonl" else inspect_folder(path)
     if as_json:
         typer.echo(json.dumps({"format": 1, **asdict(report)}))
     else:
@@ -138,19 +148,39 @@ def inspect_folder(directory: Path) -> FolderReport:
     return FolderReport(str(directory), glove and str(glove), files, tuple(unchecked), tuple(problems))
 
 
+def inspect_json_lines(path: Path, domain: str | None) -> FolderReport:
+    """Reads a file of JSON lines, and checks the domain that they are for."""
+    from vbsix.data.json_lines import read_json_lines
+    from vbsix.training.task import check_own_domain
+
+    if not domain:
+        raise VbsixError("say which domain these examples are for: --domain NAME, or MODULE:CLASS for your own.")
+    language = open_domain(domain)
+    try:
+        rows = read_json_lines(path, language)
+        check_own_domain(language, rows)
+        report = _describe(path, language.name, "", rows, len(rows), None)
+    except (InvalidData, InvalidDomain) as error:
+        report = FileReport(str(path), language.name, "", error.problems)
+    return FolderReport(str(path), None, (report,), (), ())
+
+
 def _inspect_file(path: Path, domain: str, split: str, words: Words | None) -> FileReport:
     from vbsix.data.scone import read_rows, to_examples
-    from vbsix.data.words import UNKNOWN
     from vbsix.domains.registry import get_domain
 
     try:
         rows = read_rows(path, get_domain(domain))
+        return _describe(path, domain, split, rows, len(to_examples(rows, domain, split)), words)
     except InvalidData as error:
         return FileReport(str(path), domain, split, error.problems)
-    try:
-        examples = to_examples(rows, domain, split)
-    except InvalidData as error:
-        return FileReport(str(path), domain, split, error.problems)
+
+
+def _describe(
+    path: Path, domain: str, split: str, rows: Sequence[Row], examples: int, words: Words | None
+) -> FileReport:
+    from vbsix.data.words import UNKNOWN
+
     utterances = [utterance.lower().split() for row in rows for utterance in row.utterances]
     counts = Counter(word for utterance in utterances for word in utterance)
     unknown = [word for word in counts if words.lookup(word) == UNKNOWN] if words else None
@@ -159,7 +189,7 @@ def _inspect_file(path: Path, domain: str, split: str, words: Words | None) -> F
         domain=domain,
         split=split,
         rows=len(rows),
-        examples=len(examples),
+        examples=examples,
         utterances=len(utterances),
         words=counts.total(),
         longest_utterance=max(map(len, utterances)),

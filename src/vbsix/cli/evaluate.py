@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import UnknownName, VbsixError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from vbsix.data.examples import Row
+    from vbsix.domains.base import Domain
     from vbsix.evaluation import Calibration, Prediction, Report
     from vbsix.training.config import Config
 
@@ -29,10 +31,18 @@ IN_BOLD = ("3", "5")
 def evaluate(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or an exported model.")],
     data: Annotated[
-        str | None, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files. Default: the run's data.")
+        str | None,
+        typer.Option(
+            metavar="PATH|synthetic", help="A folder with SCONE's files, or JSON lines. Default: the run's data."
+        ),
     ] = None,
+    domain: OwnDomain = None,
     split: Annotated[
-        str, typer.Option(help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out.")
+        str,
+        typer.Option(
+            help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out. Of JSON lines "
+            "given as --data all are taken."
+        ),
     ] = "dev",
     best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
     predictions: Annotated[
@@ -54,8 +64,8 @@ def evaluate(
     from vbsix.evaluation import predict_rows, report
     from vbsix.parser import load_all
 
-    parsers = load_all(path, best=best)
-    rows = read_split(parsers[0].config, data or _own_data(path), split)
+    parsers = load_all(path, best=best, domain=own_domain(domain))
+    rows = read_split(parsers[0].domain, parsers[0].config, data or _own_data(path), split, own=data is None)
     stderr = Console(stderr=True)
     shown = track(parsers, "evaluating", console=stderr, transient=True, disable=not stderr.is_terminal)
     by_seed = [predict_rows(parser, rows) for parser in shown]
@@ -69,17 +79,22 @@ def evaluate(
         _print_report(found, names, split)
 
 
-def read_split(config: Config, source: str, split: str) -> Sequence[Row]:
-    """The rows of a split of a data folder or of the embedded corpus."""
+def read_split(domain: Domain, config: Config, source: str, split: str, *, own: bool) -> Sequence[Row]:
+    """The rows of a split of a data folder or of the embedded corpus, or those of a file of JSON lines.
+
+    Such a file has splits where it is the run's own data.
+    """
+    from vbsix.data.json_lines import SUFFIX, read_json_lines
     from vbsix.data.scone import load_split
-    from vbsix.domains.registry import get_domain
     from vbsix.training.task import SYNTHETIC, load_task
 
-    if source != SYNTHETIC:
-        return load_split(Path(source), get_domain(config.domain), split)
-    splits = load_task(config, source).splits
+    if source.endswith(SUFFIX) and not own:
+        return read_json_lines(Path(source), domain)
+    if source != SYNTHETIC and not source.endswith(SUFFIX):
+        return load_split(Path(source), domain, split)
+    splits = load_task(config, source, domain).splits
     if split not in splits:
-        raise UnknownName("split of the synthetic corpus", split, splits)
+        raise UnknownName("split of this data", split, splits)
     return splits[split].rows
 
 

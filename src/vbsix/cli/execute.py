@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
 from vbsix.errors import InvalidProgram, VbsixError, shorten
 
 SHOWN = 40
@@ -17,17 +18,8 @@ if TYPE_CHECKING:
     from vbsix.execution import Step
 
 
-def complete_domain() -> list[str]:
-    """Domain names, for the shell's completion."""
-    from vbsix.domains.registry import available_domains
-
-    return list(available_domains())
-
-
 def execute(
-    domain: Annotated[
-        str, typer.Argument(metavar="DOMAIN", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
-    ],
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=DOMAIN_HELP, autocompletion=complete_domain)],
     program: Annotated[list[str], typer.Argument(metavar="PROGRAM", help="Tokens separated by spaces, quoted or not.")],
     world: Annotated[str, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the state after every token as JSON.")] = False,
@@ -38,7 +30,7 @@ def execute(
 
     Example: vbsix execute tangrams --world "1:0 2:3 3:4" "all-objects 1 index ARemove"
     """
-    tokens = " ".join(program).split()
+    tokens, domain = " ".join(program).split(), open_domain(domain).name
     steps = run_program(domain, world, tokens)
     if as_json:
         report = {"format": 1, "domain": domain, "world": world, "steps": [step._asdict() for step in steps]}

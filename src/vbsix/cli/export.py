@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.cli.evaluate import BEST_HELP
 
 
 def export(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write, by custom *.safetensors.")],
+    domain: OwnDomain = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
     ] = None,
@@ -27,7 +29,7 @@ def export(
     """
     from vbsix.parser import load
 
-    parser = load(path, seed, best=best)
+    parser = load(path, seed, best=best, domain=own_domain(domain))
     parser.export(out, half)
     size = out.stat().st_size / 1e6
     made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
@@ -23,6 +24,7 @@ def parse(
         list[str] | None, typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")
     ] = None,
     world: Annotated[str | None, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")] = None,
+    domain: OwnDomain = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
     ] = None,
@@ -44,7 +46,7 @@ def parse(
 
     if (world is None) != (not utterances):
         raise VbsixError("give --world and instructions, or neither to read requests from standard input.")
-    parser = load(model, seed)
+    parser = load(model, seed, domain=own_domain(domain))
     if world is None or not utterances:
         requests = typer.get_binary_stream("stdin")
         if requests.isatty():

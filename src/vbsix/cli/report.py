@@ -14,6 +14,7 @@ from rich.table import Table
 
 from vbsix.cli.execute import print_run
 from vbsix.data.examples import Example
+from vbsix.domains.registry import origin_of
 from vbsix.drawing import draw_world
 from vbsix.evaluation import predict_tokens
 from vbsix.execution import execute
@@ -70,10 +71,12 @@ def print_report(run: Run, task: Task, trained: Trained, spurious: Shares, predi
 
 def _print_next_steps(console: Console, run: Run, example: Example) -> None:
     folder, request = str(run.folder), [example.context, *example.instructions]
+    own = origin_of(run.config.domain)
+    named = ["--domain", own] if own else []
     console.print("What to try next", style="bold")
     for command, purpose in [
-        (["evaluate", folder], "accuracy, and how sure it is"),
-        (["parse", folder, "--world", *request], "then instructions of your own"),
+        (["evaluate", folder, *named], "accuracy, and how sure it is"),
+        (["parse", folder, *named, "--world", *request], "then instructions of your own"),
         (["plot", folder, "--out", "curves.png"], "how the learning went"),
     ]:
         console.print(f"  {shlex.join(['vbsix', *command])}  # {purpose}", soft_wrap=True)
@@ -86,7 +89,7 @@ def _accuracy_table(run: Run, trained: Trained, spurious: Shares) -> Table:
     for split, by_length in trained.accuracies.items():
         for length, shares in by_length.items():
             table.add_row(_SPLITS.get(split, split), length, *_cells(shares))
-    for split, shares in spurious.items():
+    for split, shares in spurious.items() if _longest(run) else ():
         table.add_row(f"spurious, {_SPLITS.get(split, split)}", str(_longest(run)), *_cells(shares))
     return table
 
@@ -107,4 +110,4 @@ def _print_prediction(console: Console, title: str, run: Run, example: Example, 
         console.print(f"no program found for: {' / '.join(example.instructions)}\n", soft_wrap=True)
     if not right:
         console.print("The world should be:")
-        console.print(draw_world(run.config.domain, example.target), end="\n\n", soft_wrap=True)
+        console.print(draw_world(run.config.domain, str(example.target)), end="\n\n", soft_wrap=True)

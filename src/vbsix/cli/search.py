@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from vbsix.cli.execute import complete_domain
+from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
 from vbsix.errors import InvalidWorld, VbsixError
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ class Space(StrEnum):
 
 
 def search(
-    domain: Annotated[
-        str, typer.Argument(metavar="DOMAIN", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
-    ],
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=DOMAIN_HELP, autocompletion=complete_domain)],
     utterances: Annotated[list[str], typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")],
     world: Annotated[str, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")],
     target: Annotated[str, typer.Option(metavar="TEXT", help="The world that the instructions lead to.")],
@@ -67,7 +66,9 @@ def search(
 
     Example: vbsix search tangrams --world "1:0 2:3 3:4" --target "1:4 2:3 3:0" "swap the first and the last shape"
     """
-    worlds = _parse(domain, "--world", world), _parse(domain, "--target", target)
+    language = open_domain(domain)
+    domain = language.name
+    worlds = _parse("--world", world, language.parse_world), _parse("--target", target, language.parse_target)
     learned = _read(checkpoint, domain, utterances) if checkpoint else None
     policy = str(checkpoint) if checkpoint else UNIFORM
     inspection = run_search(
@@ -124,7 +125,8 @@ def run_search(
     extracted = min(EXTRACTED, beam * len(language.tokens))
     config = SearchConfig(space=space, beam=beam, epsilon=epsilon, program_beam=extracted)
     programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed), learned)
-    best = jax.tree.map(lambda leaf: leaf[:SHOWN], programs)
+    best = jax.tree.map(lambda leaf: leaf[:SHOWN], jax.block_until_ready(programs))
+    language.raise_failure()
     return inspect_search(language, graph, best, space=space, limit=limit)
 
 
@@ -158,11 +160,9 @@ def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy,
     return parser.policy, parser.read(utterances)
 
 
-def _parse(domain: str, option: str, text: str) -> Any:
-    from vbsix.domains.registry import get_domain
-
+def _parse(option: str, text: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return get_domain(domain).parse_world(text)
+        return parse(text)
     except InvalidWorld as error:
         raise InvalidWorld(f"{option}: {error}") from None
 

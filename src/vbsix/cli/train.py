@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.cli.execute import complete_domain
+from vbsix.cli.domains import complete_domain, own_domain
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
@@ -26,12 +26,24 @@ def train(
     domain: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DOMAIN]", help="alchemy, scene or tangrams (the default).", autocompletion=complete_domain
+            metavar="[DOMAIN]",
+            help="tangrams (the default), alchemy, scene or MODULE:CLASS for a domain of your own.",
+            autocompletion=complete_domain,
         ),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="A folder with SCONE's files, or synthetic, the embedded corpus (default)."),
+        typer.Option(
+            metavar="PATH",
+            help="A folder with SCONE's files, a file of JSON lines (*.jsonl), or synthetic, the embedded corpus "
+            "(default).",
+        ),
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False, metavar="FILE", help="JSON lines to be measured on. Default: a tenth of --data, held out."
+        ),
     ] = None,
     method: Annotated[
         str | None,
@@ -56,28 +68,30 @@ def train(
 ) -> None:
     """Train a parser. Without arguments: on the embedded corpus, in a few minutes.
 
-    Settings are the paper's for SCONE's files and quick ones for the embedded corpus; a file of settings changes
-    them, --set, --steps and --method change them last. All of a run lies in its folder: checkpoints, metrics.jsonl,
-    TensorBoard's events and, at the end, result.json. Ctrl-C saves; --resume goes on and gives what a run left alone
-    would have given (on a GPU: with XLA_FLAGS=--xla_gpu_deterministic_ops=true).
+    Settings are the paper's for SCONE's files and quick ones for the embedded corpus and for JSON lines; a file of
+    settings changes them, --set, --steps and --method change them last. All of a run lies in its folder: checkpoints,
+    metrics.jsonl, TensorBoard's events and, at the end, result.json. Ctrl-C saves; --resume goes on and gives what a
+    run left alone would have given (on a GPU: with XLA_FLAGS=--xla_gpu_deterministic_ops=true).
 
     Example: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64
     """
     prepare_jax()
     from vbsix.cli.report import find_spurious, predict_longest, print_report
     from vbsix.training.display import create_display, stop_on_interrupt
-    from vbsix.training.run import Interrupted, Run, create_run, open_run, save_result
+    from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
     from vbsix.training.run import train as train_run
     from vbsix.training.task import SYNTHETIC, load_task
 
+    own = own_domain(domain)
     if resume:
-        if any((domain, data, method, seeds, steps, out, config, settings)):
+        if any((data, dev, method, seeds, steps, out, config, settings)):
             raise VbsixError("--resume goes on with a run as it was begun: it goes with no other option but --quiet.")
         run = open_run(resume)
-        task = load_task(run.config, run.source)
+        task = load_task(run.config, run.source, domain_of(run.config, run.folder, own))
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
-        chosen, name = choose_config(domain, source, method, steps, config, settings or [])
+        given = [*(settings or []), *([f"data.dev_file={dev.resolve()}"] if dev else [])]
+        chosen, name = choose_config(own.name if own else None, source, method, steps, config, given)
         folder = out or new_folder(f"{chosen.domain}-{name}")
         run = Run(folder, chosen, name, tuple(range(seeds or 1)), source)
         task = create_run(run)
@@ -106,6 +120,7 @@ def choose_config(
 
     What the command line says goes before what the file says, and that before the domain's own settings.
     """
+    from vbsix.data.json_lines import SUFFIX
     from vbsix.training import config as configs
     from vbsix.training.task import SYNTHETIC
 
@@ -114,7 +129,7 @@ def choose_config(
     given |= {"training.steps": steps} if steps else {}
     given |= configs.read_assignments(assignments)
     given["domain"] = domain or configs.override(configs.Config(), given).domain
-    base = configs.quick if source == SYNTHETIC else configs.preset
+    base = configs.quick if source == SYNTHETIC else configs.own if source.endswith(SUFFIX) else configs.preset
     chosen = configs.override(base(given["domain"], method or DEFAULT_METHOD), given)
     return chosen, configs.method_of(chosen)
 

@@ -38,7 +38,8 @@ class Example:
     id: str
     context: str
     instructions: tuple[str, ...]
-    target: str
+    target: str | None
+    """None where nobody knows it: then there is nothing to learn, but much to predict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Arrays(NamedTuple):
     world: Any
     """The first worlds: what the domain's `parse_world` gives, stacked along a new first axis."""
     target: Any
-    """The last worlds, likewise."""
+    """The targets, likewise by `parse_target`; None if the examples have none."""
     words: Int[Any, "*N M T"]
     """Word ids, 0 behind the last word of an instruction and in instructions that an example does not have."""
     instructions: Int[Any, "*N"]
@@ -72,13 +73,16 @@ class Arrays(NamedTuple):
 
 
 def prefixes(rows: Iterable[Row], lengths: Sequence[int]) -> list[Example]:
-    """An example for each length of each row: the row's first utterances. Raises `InvalidData` for rows too short."""
-    return _examples((row, length) for row in rows for length in lengths)
+    """An example for each length of each row: the row's first utterances, all of them where the length is 0.
+
+    Raises `InvalidData` for rows too short.
+    """
+    return _examples((row, length or len(row.utterances)) for row in rows for length in lengths)
 
 
 def whole_rows(rows: Iterable[Row]) -> list[Example]:
     """An example for each row, with all its utterances."""
-    return _examples((row, len(row.utterances)) for row in rows)
+    return prefixes(rows, (0,))
 
 
 def to_arrays(
@@ -92,7 +96,7 @@ def to_arrays(
     problems = [] if examples else ["no examples"]
     ids = np.zeros((len(examples), max_instructions, max_words), np.int32)
     worlds, targets = [], []
-    encode, parse_world = cache(words.encode), cache(domain.parse_world)
+    encode, parse_world, parse_target = cache(words.encode), cache(domain.parse_world), cache(domain.parse_target)
     for example, rows in zip(examples, ids, strict=True):
         if len(example.instructions) > max_instructions:
             problems.append(
@@ -103,7 +107,7 @@ def to_arrays(
             row[: len(known)] = known
         try:
             worlds.append(parse_world(example.context))
-            targets.append(parse_world(example.target))
+            targets.append(None if example.target is None else parse_target(example.target))
         except InvalidWorld as error:
             problems.append(f"example {example.id}: {error}")
     if problems:

@@ -49,7 +49,7 @@ def read_rows(path: Path, domain: Domain) -> list[Row]:
     """The rows of a file, all of them valid. Raises `InvalidData` with every problem of the file."""
     rows, problems = [], []
     world_error = cache(partial(_world_error, domain))
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         try:
             fields = line.decode().split("\t")
             reasons = list(_reasons(fields, world_error))
@@ -100,11 +100,13 @@ def _world_error(domain: Domain, text: str) -> str | None:
         return str(error)
 
 
-def _lines(path: Path) -> list[bytes]:
+def read_lines(path: Path) -> list[bytes]:
+    """The lines of a file, without their ends. Raises `InvalidData` where it cannot be read."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise InvalidData([f"{path}: no such file; `vbsix data fetch` downloads the data"]) from None
+        hint = "; `vbsix data fetch` downloads the data" if path.suffix == ".tsv" else ""
+        raise InvalidData([f"{path}: no such file{hint}"]) from None
     except OSError as error:
         raise InvalidData([f"{path}: cannot be read: {error.strerror}"]) from error
     lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")

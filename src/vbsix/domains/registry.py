@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Iterator, Mapping
 
 from vbsix.domains.base import Domain
 from vbsix.errors import UnknownName, VbsixError
@@ -13,6 +15,8 @@ _BUILT_IN = {
     "tangrams": "vbsix.domains.tangrams:Tangrams",
 }
 _registered: dict[str, Domain] = {}
+_origins: dict[str, str] = {}
+"""Where domains were imported from, by their names."""
 
 
 def available_domains() -> tuple[str, ...]:
@@ -30,18 +34,82 @@ def get_domain(name: str) -> Domain:
     return _registered[name]
 
 
+def is_built_in(domain: Domain) -> bool:
+    """Whether a domain is one of ours."""
+    return f"{type(domain).__module__}:{type(domain).__name__}" in _BUILT_IN.values()
+
+
 def register_domain(domain: Domain) -> None:
     """Makes a domain known by its name. A name can be taken once; the same object may be given again."""
     if not isinstance(domain, Domain):
         raise VbsixError(f"register_domain wants an instance of vbsix.Domain, not {domain!r}.")
-    name, tokens = getattr(domain, "name", None), getattr(domain, "tokens", None)
-    if not isinstance(name, str) or not name:
-        raise VbsixError(f"{type(domain).__name__}.name must be a text that names the domain, not {name!r}.")
-    if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) and token for token in tokens):
-        raise VbsixError(f"{type(domain).__name__}.tokens must be a tuple of texts, not {tokens!r}.")
-    if len(set(tokens)) < len(tokens):
-        raise VbsixError(f"{type(domain).__name__}.tokens: a token stands there twice.")
+    for problem in declaration_problems(domain):
+        raise VbsixError(problem)
     taken = _registered.get(domain.name)
     if taken is not domain and domain.name in available_domains():
         raise VbsixError(f"the domain name {domain.name!r} is taken. Taken: {', '.join(available_domains())}.")
     _registered[domain.name] = domain
+
+
+def declaration_problems(domain: Domain) -> Iterator[str]:
+    """What is wrong with what a domain declares of itself."""
+    kind = type(domain).__name__
+    name, tokens = getattr(domain, "name", None), getattr(domain, "tokens", None)
+    if not isinstance(name, str) or not name:
+        yield f"{kind}.name must be a text that names the domain, not {name!r}."
+    if not isinstance(tokens, tuple) or not tokens or not all(isinstance(token, str) and token for token in tokens):
+        yield f"{kind}.tokens must be a tuple of texts, not {tokens!r}."
+    elif any(token.split() != [token] for token in tokens):
+        yield f"{kind}.tokens: a token has white space in it."
+    elif len(set(tokens)) < len(tokens):
+        yield f"{kind}.tokens: a token stands there twice."
+    for size in ("max_tokens_per_instruction", "slots", "objects", "elements", "values"):
+        number, least = getattr(domain, size, None), int(size == "max_tokens_per_instruction")
+        if not isinstance(number, int) or number < least:
+            yield f"{kind}.{size} must be a whole number from {least} on, not {number!r}."
+    attributes = getattr(domain, "attributes", None)
+    if (
+        not isinstance(attributes, Mapping)
+        or not attributes
+        or not all(isinstance(name, str) and isinstance(count, int) and count > 0 for name, count in attributes.items())
+    ):
+        yield f"{kind}.attributes must map names to how many ids they have, not {attributes!r}."
+
+
+def import_domain(name: str) -> Domain:
+    """The domain of that name; or, where it reads `module:Class`, the one that is found there, made known.
+
+    What is found is a `Domain`, a class of one, or a class that `PythonDomain` takes. The module's code runs, so the
+    name must be one that the user gave, and never one out of a file. The current folder can be imported from.
+    """
+    if ":" not in name:
+        return get_domain(name)
+    if (known := next((domain for domain, origin in _origins.items() if origin == name), None)) is not None:
+        return _registered[known]
+    domain = _find(*name.split(":", 1))
+    register_domain(domain)
+    _origins[domain.name] = name
+    return domain
+
+
+def origin_of(name: str) -> str | None:
+    """What a domain was imported as, as in `module:Class`; None if it was not."""
+    return _origins.get(name)
+
+
+def _find(module_name: str, attribute: str) -> Domain:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    from vbsix.domains.interning import told
+    from vbsix.domains.python import PythonDomain
+
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise VbsixError(f"{module_name} cannot be imported: {told(error)}") from error
+    if not hasattr(module, attribute):
+        raise VbsixError(f"{module_name} has no {attribute}; name a domain as MODULE:CLASS.")
+    found = getattr(module, attribute)
+    if isinstance(found, type) and issubclass(found, Domain):
+        found = found()
+    return found if isinstance(found, Domain) else PythonDomain(found)

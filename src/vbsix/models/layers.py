@@ -29,7 +29,7 @@ class Dense(eqx.Module):
     bias: Float[Array, " outputs"]
 
     def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
-        self.weight = glorot(key, (inputs, outputs))
+        self.weight = glorot(key, (inputs, outputs)) if inputs else jnp.zeros((0, outputs))
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:

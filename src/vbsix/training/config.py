@@ -30,7 +30,7 @@ class DataConfig:
     """What is learned from."""
 
     lengths: tuple[int, ...] = (1, 2, 3)
-    """How many of a row's first instructions make an example; a row gives one example for each."""
+    """How many of a row's first instructions make an example, 0 for all of them; a row gives one for each number."""
     evaluation: tuple[int, ...] = (1, 2, 3)
     """The same for evaluation while training."""
     max_words: int = 25
@@ -40,6 +40,10 @@ class DataConfig:
     glove_words: int = 0
     """How many of GloVe's most frequent words are known, 0 for all; the paper takes 20,000, which leaves out
     `leftmost`, `rightmost` and `beaker`."""
+    dev_file: str = ""
+    """Of examples in JSON lines: a second file of them to be measured on; if there is none, a share is held out."""
+    dev_share: float = 0.1
+    """That share."""
     synthetic_rows: int = 3000
     """Rows of the embedded corpus to learn from."""
     synthetic_dev_rows: int = 200
@@ -172,6 +176,15 @@ QUICK: Mapping[str, Any] = {
     "run.checkpoint_every": 100,
 }
 """For the embedded corpus: learns in minutes on two cores."""
+
+
+OWN: Mapping[str, Any] = {**QUICK, "data.lengths": (0,), "data.evaluation": (0,), "data.max_words": 20}
+"""For examples in JSON lines, of any domain: likewise."""
+
+
+def own(domain: str, method: str = "vbsix") -> Config:
+    """Settings of a method for examples in JSON lines."""
+    return override(Config(domain=domain), {**_settings_of(method), **OWN})
 
 
 def quick(domain: str, method: str = "vbsix") -> Config:
@@ -317,7 +330,7 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
         raise VbsixError(f"{name}: expected {_TYPES[wanted]}, not {value!r}.")
     if wanted in (int, float):
         least = 1 if wanted is int and name not in _MAY_BE_ZERO else 0
-        most = 1 if name.endswith("epsilon") else math.inf
+        most = 1 if name.endswith(("epsilon", "_share")) else math.inf
         if not least <= value <= most:
             bounds = f"between {least} and {most}" if most == 1 else f"of at least {least}"
             raise VbsixError(f"{name}: expected {_TYPES[wanted]} {bounds}, not {value!r}.")
@@ -325,7 +338,14 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
 
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-_MAY_BE_ZERO = ("data.glove_words", "search.quota", "training.value_ranking_start", "search.critic_instructions")
+_MAY_BE_ZERO = (
+    "data.lengths",
+    "data.evaluation",
+    "data.glove_words",
+    "search.quota",
+    "training.value_ranking_start",
+    "search.critic_instructions",
+)
 
 
 def flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

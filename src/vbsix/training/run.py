@@ -19,8 +19,9 @@ import numpy as np
 from vbsix import __version__
 from vbsix.benchmarks import environment
 from vbsix.data.words import Words
-from vbsix.domains.registry import get_domain
-from vbsix.errors import VbsixError
+from vbsix.domains.base import Domain
+from vbsix.domains.registry import get_domain, origin_of
+from vbsix.errors import UnknownName, VbsixError
 from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
@@ -129,6 +130,19 @@ def open_run(folder: Path) -> Run:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
 
 
+def domain_of(config: Config, path: Path, given: Domain | None) -> Domain:
+    """The domain that a model is for. It names one that is known, and never code to be run."""
+    if given is not None and given.name != config.domain:
+        raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
+    try:
+        return given or get_domain(config.domain)
+    except UnknownName as error:
+        raise VbsixError(
+            f"{path}: {error} A domain of your own has to be named: --domain MODULE:CLASS (vbsix train: MODULE:CLASS), "
+            "in Python vbsix.load(..., domain=...)."
+        ) from None
+
+
 def open_words(folder: Path) -> Words:
     """The vocabulary of a run."""
     tensors, metadata = read_tensors(folder / "words.safetensors")
@@ -152,7 +166,7 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
     seeds = jnp.asarray(run.seeds)
     watch = _Stopwatch(state.step, state.seconds)
     accuracies: Accuracies = {}
-    best = load_best(run) if run.best.exists() and state.step else None
+    best = load_best(run, task.domain) if run.best.exists() and state.step else None
     observer.on_progress(state.step)
     with MetricsFile(run.metrics, state.step) as metrics_file:
         in_vain = not any(row["hit"] > 0 for row in metrics_file.kept)
@@ -187,6 +201,7 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                 critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
             )
             _require_finite(run, state, sums)
+            task.domain.raise_failure()
             state.pending.add(sums)
             state.step = stop
             observer.on_progress(stop)
@@ -202,7 +217,7 @@ def evaluate_splits(task: Task, learners: Learner, config: Config) -> Accuracies
     """The accuracy of each seed on each split, by number of utterances."""
     return {
         name: {
-            str(length): accuracy(
+            (str(length) if length else WHOLE): accuracy(
                 task.domain,
                 learners.networks.policy,
                 task.words.vectors,
@@ -216,12 +231,12 @@ def evaluate_splits(task: Task, learners: Learner, config: Config) -> Accuracies
     }
 
 
-def load_best(run: Run) -> Best:
+def load_best(run: Run, domain: Domain) -> Best:
     """The policies of a run's seeds when they did best on dev."""
     if not run.best.exists():
         raise VbsixError(f"{run.folder}: was never evaluated, so that it has no best policies yet.")
     tensors, metadata = read_tensors(run.best)
-    shapes = learner_shapes(get_domain(run.config.domain), run.config, run.seeds)
+    shapes = learner_shapes(domain, run.config, run.seeds)
     policies = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes.networks.policy, run.best))
     return Best(policies, list(metadata["steps"]), list(metadata["scores"]))
 
@@ -268,7 +283,8 @@ def save_result(run: Run, trained: Trained, spurious: Mapping[str, Sequence[floa
 
 def resume_command(run: Run) -> str:
     """What to type to go on with a run."""
-    return f"vbsix train --resume {shlex.quote(str(run.folder))}"
+    own = origin_of(run.config.domain)
+    return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(run.folder)])
 
 
 @dataclass
@@ -346,6 +362,8 @@ class _Stopwatch:
         return (step - last_step) / max(now - last_time, 1e-9)
 
 
+WHOLE = "all"
+"""Stands for a number of utterances where whole rows are measured, however long they are."""
 PATIENCE = 500
 """Steps after which a run without a hit says so."""
 NO_HITS = (

@@ -23,10 +23,10 @@ def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarra
     Args:
         task: the data.
         split: where the rows are from; those with an unknown world in between are passed over.
-        length: how many of the rows' first utterances the programs are for.
+        length: how many of the rows' first utterances the programs are for; of whole rows (0) it is not known.
         tokens: each seed's program for each row.
     """
-    known = [place for place, row in enumerate(split.rows) if None not in row.worlds[: length + 1]]
+    known = [place for place, row in enumerate(split.rows) if length and None not in row.worlds[: length + 1]]
     if not known:
         return [None] * len(tokens)
     rows = Split([split.rows[place] for place in known])

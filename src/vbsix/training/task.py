@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from vbsix.data.examples import Arrays, Example, Row, prefixes, to_arrays
+from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines
 from vbsix.data.scone import load_split, scone_folder
 from vbsix.data.words import Words, load_words, random_words
 from vbsix.domains.base import Domain
-from vbsix.domains.registry import get_domain
+from vbsix.domains.registry import get_domain, is_built_in
 from vbsix.errors import VbsixError
 from vbsix.training.config import Config
 
 SYNTHETIC = "synthetic"
 """The name of the embedded corpus."""
+CHECKED = 16
+"""With how many examples a domain is checked before it is used."""
 GLOVE = Path("glove", "glove.6B.100d.txt")
 
 
@@ -59,26 +61,32 @@ class Task:
 
     def fingerprint(self) -> str:
         """Identifies what is learned from, so that a run is not resumed on other data."""
-        digest = hashlib.sha256()
-        for leaf in [*jax.tree.leaves(self.arrays(self.examples)), self.words.vectors]:
-            digest.update(np.ascontiguousarray(leaf).tobytes())
+        texts = [(example.context, example.instructions, example.target) for example in self.examples]
+        digest = hashlib.sha256(repr((self.domain.tokens, self.words.words, texts)).encode())
+        digest.update(np.ascontiguousarray(self.words.vectors).tobytes())
         return digest.hexdigest()
 
 
-def load_task(config: Config, source: str) -> Task:
+def load_task(config: Config, source: str, domain: Domain | None = None) -> Task:
     """Reads the data of a run.
 
     Args:
         config: says which domain, and which prefixes of the rows are examples.
-        source: a folder with SCONE's files (and GloVe's, if there), or `synthetic`.
+        source: a folder with SCONE's files (and GloVe's, if there), a file of JSON lines, or `synthetic`.
+        domain: the language; None takes the one that is known by its name.
     """
-    domain = get_domain(config.domain)
+    domain, unread = domain or get_domain(config.domain), []
     if source == SYNTHETIC:
-        train, splits, unread, vectors = *_synthetic(config), [], None
+        if not is_built_in(domain):
+            raise VbsixError(f"there is no embedded corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
+        train, splits, vectors = *_synthetic(config), None
+    elif source.endswith(SUFFIX):
+        train, splits, vectors = *_own(config, source, domain), None
     else:
         folder = Path(source)
         if not folder.is_dir():
-            raise VbsixError(f"{source}: no such folder; give a folder with SCONE's files, or `{SYNTHETIC}`.")
+            wanted = f"a folder with SCONE's files, a file of JSON lines (*{SUFFIX}), or `{SYNTHETIC}`"
+            raise VbsixError(f"{source}: no such folder; give {wanted}.")
         train = load_split(folder, domain, "train")
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
         # Word vectors cover what a parser may ever read, test included, of which no more than the words is read here.
@@ -99,6 +107,25 @@ def load_task(config: Config, source: str) -> Task:
 
 def _glove_files(folder: Path) -> list[Path]:
     return [folder / GLOVE, folder / GLOVE.name, scone_folder(folder).parent / GLOVE]
+
+
+def _own(config: Config, source: str, domain: Domain) -> tuple[list[Row], dict[str, Split]]:
+    """Examples in JSON lines to learn from, and those of another file or a share of the first."""
+    rows = read_json_lines(Path(source), domain)
+    check_own_domain(domain, rows)
+    if config.data.dev_file:
+        return rows, {"dev": Split(read_json_lines(Path(config.data.dev_file), domain))}
+    train, dev = hold_out(rows, config.data.dev_share)
+    return train, {"dev": Split(dev)}
+
+
+def check_own_domain(domain: Domain, rows: Sequence[Row]) -> None:
+    """Refuses a domain that would mislead a search, as far as a few of its worlds tell. Ours are checked by tests."""
+    if not is_built_in(domain):
+        from vbsix.testing import check_domain
+
+        longest = max(len(row.utterances) for row in rows)
+        check_domain(domain, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
 
 
 def _synthetic(config: Config) -> tuple[list[Row], dict[str, Split]]:

@@ -1,0 +1,251 @@
+"""Ordinary Python classes as domains, with no JAX in them.
+
+States stay on the host, where equal ones get the same number; compiled searches handle the numbers. The transitions of
+all beams of a batch are served by one callback an iteration, which runs the class's `step` once for each new state and
+token. All that searches and networks need of a state travels with its number, so that nothing else calls back.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Hashable
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int, UInt32
+
+from vbsix.domains.base import Domain, Observation
+from vbsix.domains.interning import StateTable, freeze, told
+from vbsix.domains.looks import choose_look
+from vbsix.domains.stack import hash_words
+from vbsix.errors import InvalidWorld, VbsixError, shorten
+
+KEPT_TABLES, KEPT_STATES = 4, 1 << 19
+"""The oldest tables of states are forgotten when there are more, and all of them hold more states."""
+
+
+class PythonState(NamedTuple):
+    """A state of the class as compiled functions know it."""
+
+    table: Int[Any, "*batch"]
+    """Number of the table that the state is in."""
+    row: Int[Any, "*batch row"]
+    """Number in the table, instructions done, number of the target that the denotation equals (-1: none), and what the
+    networks see."""
+
+
+class PythonTarget(NamedTuple):
+    """A target as compiled functions know it."""
+
+    number: Int[Any, "*batch"]
+    seen: Int[Any, "*batch elements attributes"]
+
+
+class PythonDomain(Domain):
+    """A domain whose language is an ordinary Python class.
+
+    The class has `tokens`, `max_tokens_per_instruction` and the methods
+
+    - `start(context)`: the state before the first token; a context is JSON as it stands in the data;
+    - `step(state, token)`: the next state, or None where the token is not valid;
+    - `instructions_done(state)`: how many instructions have their command;
+    - `denotation(state)`: what is compared with the target, which is JSON as it stands in the data (a tuple equals a
+      list).
+
+    States are hashable and never change; equal states are one state of the search. With `attributes`, a mapping of
+    names to categories or to a number n (for the integers from 0 to n - 1), the class says what the networks may see:
+    `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
+    None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
+    is seldom as good. `name` names the domain; the class's own name does else.
+
+    A class that knows better can give `observe`, `observe_world` and `observe_target` as `Domain` has them, as nested
+    lists, with `slots`, `objects`, `elements`, `values` and `attributes`.
+    """
+
+    def __init__(self, language: Any):
+        """Wraps a class, or an object of it."""
+        self.language = language = language() if isinstance(language, type) else language
+        _require_language(language)
+        self.name = getattr(language, "name", type(language).__name__.lower())
+        self.tokens = tuple(language.tokens)
+        self.max_tokens_per_instruction = language.max_tokens_per_instruction
+        self._look = look = choose_look(language)
+        self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
+        self.values, self.attributes = look.values, look.attributes
+        self._width = 3 + look.width
+        self._contexts: list[Any] = []
+        self._context_numbers: dict[str, int] = {}
+        self._targets: list[Any] = []
+        self._target_numbers: dict[Hashable, int] = {}
+        self._tables: dict[int, StateTable] = {}
+        self._started = 0
+        self._failure: VbsixError | None = None
+        self._lock = threading.Lock()
+
+    # For compiled functions.
+
+    def start(self, world: Int[Any, ""], instructions: int) -> PythonState:
+        shapes = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((self._width,), jnp.int32)
+        callback = partial(self._start_on_host, instructions)
+        return PythonState(*jax.pure_callback(callback, shapes, jnp.asarray(world), vmap_method="broadcast_all"))
+
+    def expand(self, state: PythonState) -> tuple[PythonState, Bool[Array, " A"]]:
+        count = len(self.tokens)
+        shapes = jax.ShapeDtypeStruct((count, self._width), jnp.int32), jax.ShapeDtypeStruct((count,), bool)
+        table, number = jnp.asarray(state.table), jnp.asarray(state.row)[0]
+        rows, valid = jax.pure_callback(self._expand_on_host, shapes, table, number, vmap_method="broadcast_all")
+        return PythonState(jnp.broadcast_to(table, (count,)), rows), valid
+
+    def instructions_done(self, state: PythonState) -> Int[Array, ""]:
+        return state.row[1]
+
+    def matches(self, state: PythonState, target: PythonTarget) -> Bool[Array, ""]:
+        return state.row[2] == target.number
+
+    def key(self, state: PythonState) -> UInt32[Array, "2"]:
+        return hash_words(jnp.stack([state.table, state.row[0]]))
+
+    def observe(self, state: PythonState) -> Observation:
+        values, objects, _ = self._seen(state)
+        return Observation(values, objects.reshape(self.slots, self.objects, len(self.attributes)))
+
+    def observe_world(self, state: PythonState) -> Int[Array, "elements attributes"]:
+        return self._seen(state)[2].reshape(self.elements, len(self.attributes))
+
+    def observe_target(self, target: PythonTarget) -> Int[Array, "elements attributes"]:
+        return target.seen
+
+    def _seen(self, state: PythonState) -> list[Array]:
+        sizes = 3, self.slots, self.slots * self.objects * len(self.attributes)
+        return jnp.split(jnp.asarray(state.row), list(accumulate(sizes)))[1:]
+
+    # Text in and out: all of it is JSON.
+
+    def context(self, text: str) -> Any:
+        """A context from its text form."""
+        return _from_json(text)
+
+    def is_json(self, value: Any) -> bool:
+        """Whether a value, written as JSON and read again, is equal to what it was."""
+        return freeze(json.loads(self.to_text(value))) == freeze(value)
+
+    def to_text(self, value: Any) -> str:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+    def parse_world(self, text: str) -> Int[np.ndarray, ""]:
+        context = _from_json(text)
+        canonical = self.to_text(context)
+        if canonical not in self._context_numbers:
+            try:
+                hash(self.language.start(context))
+            except Exception as error:
+                raise InvalidWorld(f"start({shorten(text)}) raised {told(error)}") from error
+            self._context_numbers[canonical] = len(self._contexts)
+            self._contexts.append(context)
+        return np.array(self._context_numbers[canonical], np.int32)
+
+    def format_world(self, world: Int[Any, ""]) -> str:
+        return self.to_text(self._contexts[int(world)])
+
+    def parse_target(self, text: str) -> PythonTarget:
+        target = _from_json(text)
+        try:
+            seen = self._look.target(target)
+        except Exception as error:
+            raise InvalidWorld(f"the target {shorten(text)} cannot be described: {told(error)}") from error
+        number = self._target_numbers.setdefault(freeze(target), len(self._targets))
+        if number == len(self._targets):
+            self._targets.append(target)
+        shape = self.elements, len(self.attributes)
+        return PythonTarget(np.array(number, np.int32), np.array(seen, np.int32).reshape(shape))
+
+    def format_target(self, target: Any) -> str:
+        return self.to_text(self._targets[int(target.number)] if isinstance(target, PythonTarget) else target)
+
+    def world(self, state: PythonState) -> Any:
+        return self.language.denotation(self.host_state(state))
+
+    def format_state(self, state: PythonState) -> list[str]:
+        return [str(self.host_state(state))]
+
+    def explain(self, state: PythonState, token: str) -> str | None:
+        here = self.host_state(state)
+        return None if self.language.step(here, token) is not None else f"{token}: not valid in the state {here}"
+
+    def host_state(self, state: PythonState) -> Any:
+        """The object that stands behind a state of the last searches."""
+        return self._table(int(state.table)).states[int(state.row[0])]
+
+    # On the host.
+
+    def raise_failure(self) -> None:
+        """A callback must not raise: what went wrong in one is kept until now, and nothing is valid meanwhile."""
+        with self._lock:
+            failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _start_on_host(self, instructions: int, worlds: Any) -> tuple[np.ndarray, np.ndarray]:
+        worlds = np.asarray(worlds)
+        distinct, places = np.unique(worlds, return_inverse=True)
+        with self._lock:
+            number, self._started = self._started, self._started + 1
+            table = StateTable(self.language, self._look, self._target_numbers, instructions)
+            rows = np.zeros((len(distinct), self._width), np.int32)
+            try:
+                first = table.start([self._contexts[world] for world in distinct.tolist()])
+                rows = table.rows[first]
+            except VbsixError as failure:
+                self._failure = self._failure or failure
+            self._tables[number] = table
+            while (
+                len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
+            ):
+                del self._tables[min(self._tables)]
+        return np.full(worlds.shape, number, np.int32), rows[places.reshape(worlds.shape)]
+
+    def _expand_on_host(self, tables: Any, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+        tables, numbers = np.asarray(tables), np.asarray(numbers)
+        rows = np.zeros((*numbers.shape, len(self.tokens), self._width), np.int32)
+        valid = np.zeros(rows.shape[:-1], bool)
+        with self._lock:
+            try:
+                for number in np.unique(tables).tolist() if self._failure is None else ():
+                    table, here = self._table(number), tables == number
+                    successors = table.expand(numbers[here])
+                    rows[here], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
+            except VbsixError as failure:
+                self._failure = failure
+        return rows, valid
+
+    def _table(self, number: int) -> StateTable:
+        if number not in self._tables:
+            raise VbsixError(f"{self.name}: the states of this search are forgotten, so many came after it.")
+        return self._tables[number]
+
+
+def _require_language(language: Any) -> None:
+    """Says what a class lacks to be a language."""
+    kind = type(language).__name__
+    for method in ("start", "step", "instructions_done", "denotation"):
+        if not callable(getattr(language, method, None)):
+            raise VbsixError(f"{kind} has no method {method}, which PythonDomain needs.")
+    most = getattr(language, "max_tokens_per_instruction", None)
+    if not isinstance(most, int) or most < 1:
+        raise VbsixError(f"{kind}.max_tokens_per_instruction must be a whole number from 1 on, not {most!r}.")
+    tokens = getattr(language, "tokens", None)
+    if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
+        raise VbsixError(f"{kind}.tokens must be a list of texts, not {tokens!r}.")
+
+
+def _from_json(text: str) -> Any:
+    """The value of a JSON text; what is not JSON is a text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

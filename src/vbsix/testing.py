@@ -1,0 +1,341 @@
+"""Does a domain keep what searches and networks rely on? For the tests of one's own domain."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle, islice
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vbsix.domains.base import Domain, Observation, State
+from vbsix.domains.interning import told
+from vbsix.domains.python import PythonDomain
+from vbsix.domains.registry import declaration_problems
+from vbsix.errors import InvalidDomain, InvalidWorld, shorten
+
+WALKS = 16
+"""How many random programs are tried, from one world after the other."""
+
+
+MOST_EXPLAINED = 3
+"""Invalid tokens that a reason is asked for."""
+
+
+def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2, seed: int = 0) -> None:
+    """Verifies what searches and networks rely on, along random programs that begin in some worlds.
+
+    Declared sizes and shapes, texts that come back as they went in, determinism, which tokens are valid, the count of
+    instructions, and keys that tell states apart. Of a `PythonDomain` also that its states can be compared.
+
+    Args:
+        domain: the language.
+        worlds: first worlds in their text form, at least one of them.
+        instructions: how many instructions the programs have.
+        seed: of the random programs.
+
+    Raises:
+        InvalidDomain: with every problem found, a sentence each.
+    """
+    _raise_any(domain, declaration_problems(domain))
+    texts = list(dict.fromkeys(worlds))
+    _raise_any(domain, _world_problems(domain, texts))
+    texts = list(islice(cycle(texts), WALKS))
+    if isinstance(domain, PythonDomain):
+        _raise_any(domain, _language_problems(domain, texts, instructions, random.Random(seed)))
+    _raise_any(domain, _shape_problems(domain, texts[0], instructions))
+    walk = _walk(domain, texts, instructions, random.Random(seed))
+    problems = *_transition_problems(domain, walk), *_key_problems(domain, walk), *_target_problems(domain, walk)
+    _raise_any(domain, problems)
+
+
+def _raise_any(domain: Domain, problems: Iterable[str]) -> None:
+    if found := list(dict.fromkeys(problems)):
+        raise InvalidDomain(type(getattr(domain, "language", domain)).__name__, found)
+
+
+def _world_problems(domain: Domain, texts: Sequence[str]) -> Iterator[str]:
+    if not texts:
+        yield "No world was given to check the domain with."
+    for text in texts:
+        try:
+            world = domain.parse_world(text)
+            again = domain.parse_world(domain.format_world(world))
+        except InvalidWorld as error:
+            yield f"The world {shorten(text)} does not parse: {error}."
+            continue
+        if not _same(world, again):
+            yield f"The world {shorten(text)} is another one after format_world and parse_world."
+
+
+def _language_problems(
+    domain: PythonDomain, texts: Sequence[str], instructions: int, chance: random.Random
+) -> Iterator[str]:
+    """Of a plain-Python language: its states must be values, and its methods functions of them."""
+    language = domain.language
+    for text in texts:
+        context = domain.context(text)
+        state, again = language.start(context), language.start(context)
+        if state != again or hash(state) != hash(again):
+            yield (
+                f"start({shorten(text)}) gave two states that are not equal when called twice; equal states must be "
+                "equal by == and hash, as NamedTuples and frozen dataclasses are."
+            )
+            return
+        for _ in range(instructions * domain.max_tokens_per_instruction):
+            before, successors = repr(state), []
+            for token in domain.tokens:
+                try:
+                    one, other = language.step(state, token), language.step(state, token)
+                except Exception as error:
+                    yield f"step(state, {token!r}) raised {told(error)}; the state: {shorten(before, 200)}."
+                    return
+                if one != other or (one is not None and hash(one) != hash(other)):
+                    yield (
+                        f"step(state, {token!r}) gave two different results when called twice; it must depend on its "
+                        f"arguments alone, and equal states must be equal by == and hash. The state: "
+                        f"{shorten(before, 200)}."
+                    )
+                    return
+                successors += [] if one is None else [one]
+            if repr(state) != before:
+                yield f"step changed the state that it was given: {shorten(before, 200)}."
+                return
+            if not successors:
+                break
+            state = chance.choice(successors)
+            denotation = language.denotation(state)
+            try:
+                if not domain.is_json(denotation):
+                    yield (
+                        f"denotation(state) gave {shorten(repr(denotation))}, which is no longer equal to itself after "
+                        "it was written as JSON, so that no target in a file can equal it."
+                    )
+            except (TypeError, ValueError) as error:
+                yield f"denotation(state) gave {shorten(repr(denotation))}, which JSON does not have: {error}."
+
+
+def _shape_problems(domain: Domain, text: str, instructions: int) -> Iterator[str]:
+    """Shapes are known without running anything."""
+    state = jax.eval_shape(lambda world: domain.start(world, instructions), domain.parse_world(text))
+    tokens, things = len(domain.tokens), len(domain.attributes)
+    try:
+        successors, valid = jax.eval_shape(domain.expand, state)
+        if jax.tree.structure(successors) != jax.tree.structure(state):
+            yield "expand gives successors of another structure than the state has."
+            return
+        for name, wanted, found in zip(_names(state), jax.tree.leaves(state), jax.tree.leaves(successors), strict=True):
+            if found.shape != (tokens, *wanted.shape) or found.dtype != wanted.dtype:
+                yield (
+                    f"expand gives {found.dtype}{list(found.shape)} for {name} of the successors, expected "
+                    f"{wanted.dtype}{[tokens, *wanted.shape]}: that of a state, once for each token."
+                )
+        seen = jax.eval_shape(lambda state: (domain.observe(state), domain.observe_world(state)), state)
+        done, key = jax.eval_shape(lambda state: (domain.instructions_done(state), domain.key(state)), state)
+    except Exception as error:  # whatever a domain's own functions do with a state
+        yield f"a function of the domain cannot be traced: {told(error)}."
+        return
+    observation = seen[0] if isinstance(seen[0], Observation) else Observation(*seen[0])
+    shapes = {
+        "expand's validity": (valid, (tokens,), np.bool_),
+        "instructions_done": (done, (), np.integer),
+        "key": (key, (2,), np.uint32),
+        "observe's values": (observation.values, (domain.slots,), np.integer),
+        "observe's objects": (observation.objects, (domain.slots, domain.objects, things), np.integer),
+        "observe_world": (seen[1], (domain.elements, things), np.integer),
+    }
+    for name, (found, shape, kind) in shapes.items():
+        if found.shape != shape or not np.issubdtype(found.dtype, kind):
+            yield f"{name} is {found.dtype}{list(found.shape)}, expected {kind.__name__}{list(shape)} as declared."
+
+
+class _Seen(NamedTuple):
+    """A batch of states with all that a domain says of each."""
+
+    states: State
+    successors: State
+    valid: Any
+    done: Any
+    done_after: Any
+    keys: Any
+    keys_after: Any
+    observation: Observation
+    world: Any
+
+
+class _Walk(NamedTuple):
+    """Programs, one from each world, and what was seen before each token, twice over."""
+
+    texts: Sequence[str]
+    instructions: int
+    tokens: list[list[int]]
+    """One for each step and program; -1 where no token was valid."""
+    seen: list[_Seen]
+    again: list[_Seen]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _look(domain: Domain, states: State) -> _Seen:
+    def of_state(state: State) -> _Seen:
+        successors, valid = domain.expand(state)
+        return _Seen(
+            states=state,
+            successors=successors,
+            valid=valid,
+            done=domain.instructions_done(state),
+            done_after=jax.vmap(domain.instructions_done)(successors),
+            keys=domain.key(state),
+            keys_after=jax.vmap(domain.key)(successors),
+            observation=Observation(*domain.observe(state)),
+            world=domain.observe_world(state),
+        )
+
+    return jax.vmap(of_state)(states)
+
+
+def _walk(domain: Domain, texts: Sequence[str], instructions: int, chance: random.Random) -> _Walk:
+    states = _start(domain, texts, instructions)
+    walk = _Walk(texts, instructions, [], [], [])
+    for _ in range(instructions * domain.max_tokens_per_instruction):
+        walk.seen.append(_seen(domain, states))
+        walk.again.append(_seen(domain, states))
+        going_on = walk.seen[-1].valid & (walk.seen[-1].done < instructions)[:, None]
+        choices = [np.flatnonzero(valid).tolist() for valid in going_on]
+        tokens = [chance.choice(possible) if possible else -1 for possible in choices]
+        walk.tokens.append(tokens)
+        states = _follow(walk.seen[-1], tokens)
+    return walk
+
+
+def _start(domain: Domain, texts: Sequence[str], instructions: int) -> State:
+    worlds = jax.tree.map(lambda *leaves: np.stack(leaves), *[domain.parse_world(text) for text in texts])
+    states = jax.jit(jax.vmap(lambda world: domain.start(world, instructions)))(worlds)
+    states = jax.tree.map(np.asarray, states)
+    domain.raise_failure()
+    return states
+
+
+def _seen(domain: Domain, states: State) -> _Seen:
+    seen = jax.tree.map(np.asarray, _look(domain, jax.tree.map(jnp.asarray, states)))
+    domain.raise_failure()
+    return seen
+
+
+def _follow(seen: _Seen, tokens: Sequence[int]) -> State:
+    """The successors by one token each; a program that has no token stays where it is."""
+    chosen, rows = np.array(tokens), np.arange(len(tokens))
+
+    def of_leaf(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        going_on = (chosen >= 0).reshape(-1, *[1] * (before.ndim - 1))
+        return np.where(going_on, after[rows, np.maximum(chosen, 0)], before)
+
+    return jax.tree.map(of_leaf, seen.states, seen.successors)
+
+
+def _transition_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
+    first = walk.seen[0]
+    if first.done.any():
+        yield "instructions_done is not 0 in the first state."
+    for place in np.flatnonzero(~first.valid.any(axis=1)).tolist():
+        yield f"No token is valid at the start of {shorten(walk.texts[place])}."
+    for seen, again in zip(walk.seen, walk.again, strict=True):
+        if not _same(_of_valid(seen), _of_valid(again)):
+            yield "A state gave two different results when it was asked twice: a domain's functions must be pure."
+        difference = np.where(seen.valid, seen.done_after - seen.done[:, None], 0)
+        for place, token in zip(*np.nonzero((difference < 0) | (difference > 1)), strict=True):
+            yield (
+                f"instructions_done goes from {seen.done[place]} to {seen.done_after[place, token]} by the token "
+                f"{domain.tokens[token]!r}; a token ends one instruction or none."
+            )
+        if (seen.observation.values < 0).any() or (seen.observation.values > domain.values).any():
+            yield f"observe gives a value outside 0 to {domain.values}."
+        for ids in (seen.observation.objects, seen.world):
+            most = np.array(list(domain.attributes.values()), int)
+            for attribute in np.flatnonzero(((ids < 0) | (ids > most)).reshape(-1, len(most)).any(axis=0)).tolist():
+                name = list(domain.attributes)[attribute]
+                yield f"the networks are shown an id of {name!r} outside 0 to {most[attribute]}."
+    for token in np.flatnonzero(~first.valid[0]).tolist()[:MOST_EXPLAINED]:
+        if domain.explain(_at(first.states, 0), domain.tokens[token]) is None:
+            yield f"explain has no reason why {domain.tokens[token]!r} is invalid at the start."
+
+
+def _of_valid(seen: _Seen) -> _Seen:
+    """Without the successors, which mean something where they are valid alone: there their keys tell them."""
+    return seen._replace(successors=(), keys_after=np.where(seen.valid[..., None], seen.keys_after, 0), done_after=())
+
+
+def _key_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
+    """States that have the same numbers must have one key; those that behave differently, different keys."""
+    key_of: dict[bytes, bytes] = {}
+    behaviour_of: dict[bytes, tuple[bytes, str]] = {}
+    for seen in walk.seen:
+        for place in range(len(walk.texts)):
+            state = _at(seen.states, place)
+            numbers, key = _bytes(state), seen.keys[place].tobytes()
+            if key_of.setdefault(numbers, key) != key:
+                yield "The same state has two keys."
+            parts = (
+                seen.valid,
+                seen.done,
+                np.where(seen.valid[..., None], seen.keys_after, 0),
+                *seen.observation,
+                seen.world,
+            )
+            behaviour = _bytes([part[place] for part in parts]), domain.format_target(domain.world(state))
+            known = behaviour_of.setdefault(key, behaviour)
+            if known != behaviour:
+                yield (
+                    "Two states with the same key behave differently, so that a search would take them for one: "
+                    f"one has the denotation {shorten(known[1])}, the other {shorten(behaviour[1])}."
+                )
+
+
+def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
+    """Each program is run once more, and must come to what it came to before."""
+    last = _follow(walk.seen[-1], walk.tokens[-1])
+    denotations = [domain.format_target(domain.world(_at(last, place))) for place in range(len(walk.texts))]
+    targets = []
+    for text in denotations:
+        try:
+            targets.append(domain.parse_target(text))
+        except InvalidWorld as error:
+            yield f"The denotation {shorten(text)} does not parse as a target: {error}."
+            return
+        if domain.format_target(targets[-1]) != text:
+            yield f"The denotation {shorten(text)} has another text after parse_target and format_target."
+    states = _start(domain, walk.texts, walk.instructions)
+    for tokens in walk.tokens:
+        states = _follow(_seen(domain, states), tokens)
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *targets)
+    matches = jax.jit(jax.vmap(lambda state, target: (domain.matches(state, target), domain.observe_target(target))))
+    matched, shown = jax.tree.map(np.asarray, matches(states, stacked))
+    if shown.shape[1:] != (wanted := (domain.elements, len(domain.attributes))):
+        yield f"observe_target has the shape {list(shown.shape[1:])}, expected {list(wanted)}."
+    for place in np.flatnonzero(~matched).tolist():
+        again = domain.format_target(domain.world(_at(states, place)))
+        yield (
+            f"A program that led to {shorten(denotations[place])} does not match that target when run again: it leads "
+            f"to {shorten(again)}."
+        )
+
+
+def _names(tree: Any) -> list[str]:
+    return [jax.tree_util.keystr(path) or "the array" for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def _at(tree: Any, place: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[place], tree)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return jax.tree.structure(one) == jax.tree.structure(other) and all(
+        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    )
+
+
+def _bytes(tree: Any) -> bytes:
+    return b"".join(np.ascontiguousarray(leaf).tobytes() for leaf in jax.tree.leaves(tree))

@@ -1,0 +1,272 @@
+"""Languages in plain Python that are odd or wrong: each is searched, or refused with a reason."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reference.comparison import quick_jit
+
+from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
+from vbsix.domains import python
+from vbsix.domains.base import Domain
+from vbsix.search import Problem, Programs, SearchConfig, program_search
+from vbsix.testing import check_domain
+
+
+class Counter:
+    """Adds up to a target: `one` and `two` add, `end` ends an instruction."""
+
+    tokens = ("one", "two", "end")
+    max_tokens_per_instruction = 3
+    attributes = {"sum": 12}
+
+    def start(self, context):
+        return (context, 0)
+
+    def step(self, state, token):
+        total, done = state
+        if token == "end":
+            return (total, done + 1)
+        total += 1 if token == "one" else 2
+        return (total, done) if total < 12 else None
+
+    def instructions_done(self, state):
+        return state[1]
+
+    def denotation(self, state):
+        return state[0]
+
+    def describe(self, state):
+        return {"sum": state[0]}
+
+    def describe_target(self, target):
+        return {"sum": target}
+
+
+def search(domain: Domain, context: str, target: str, instructions: int = 1, beam: int = 8) -> tuple[Programs, list]:
+    """Programs found by a uniform policy, and their tokens."""
+    count = len(domain.tokens)
+
+    @quick_jit
+    def run(world, target):
+        return program_search(
+            domain,
+            lambda state, valid: jnp.full(count, -np.log(count), jnp.float32),
+            None,
+            Problem(world, jnp.int32(instructions), target),
+            jax.random.key(0),
+            instructions=instructions,
+            config=SearchConfig(beam=beam, epsilon=0.0, program_beam=4),
+        )[0]
+
+    programs = jax.block_until_ready(run(domain.parse_world(context), domain.parse_target(target)))
+    domain.raise_failure()
+    found = [[domain.tokens[token] for token in row if token >= 0] for row in np.asarray(programs.tokens)]
+    return programs, [tokens for tokens in found if tokens]
+
+
+def test_a_single_instruction_and_several():
+    domain = PythonDomain(Counter)
+    check_domain(domain, ["0", "3"])
+    assert search(domain, "0", "3")[1] == [["one", "two", "end"], ["two", "one", "end"]]
+    _, found = search(domain, "2", "3", instructions=2)
+    assert sorted(found) == [["end", "one", "end"], ["one", "end", "end"]]
+
+
+def test_states_that_never_repeat():
+    class Fresh(Counter):
+        def start(self, context):
+            return (context, 0, ())
+
+        def step(self, state, token):
+            after = super().step(state[:2], token)
+            return after and (*after, (*state[2], token))
+
+    domain = PythonDomain(Fresh)
+    check_domain(domain, ["0"])
+    assert sorted(search(domain, "0", "3")[1]) == [["one", "two", "end"], ["two", "one", "end"]]
+
+
+def test_every_token_invalid_at_some_state():
+    class DeadEnd(Counter):
+        def step(self, state, token):
+            return None if state[0] == 1 else super().step(state, token)
+
+    domain = PythonDomain(DeadEnd)
+    check_domain(domain, ["0"])
+    assert search(domain, "0", "2")[1] == [["two", "end"]]
+    with pytest.raises(InvalidDomain, match="No token is valid at the start of '1'"):
+        check_domain(domain, ["1", "0"])
+
+
+def test_a_single_token():
+    class Click(Counter):
+        tokens = ("end",)
+
+    domain = PythonDomain(Click)
+    check_domain(domain, ["5"])
+    programs, found = search(domain, "5", "5")
+    assert found == [["end"]]
+    assert programs.log_probability[0] == 0
+
+
+def test_five_hundred_tokens():
+    class Dial(Counter):
+        tokens = tuple(f"{number}" for number in range(500))
+        max_tokens_per_instruction = 1
+        attributes = {"sum": 500}
+
+        def step(self, state, token):
+            return (int(token), state[1] + 1)
+
+    domain = PythonDomain(Dial)
+    check_domain(domain, ["0"])
+    assert search(domain, "0", "321", beam=4)[1] == [["321"]]
+
+
+class Raising(Counter):
+    def step(self, state, token):
+        return {"one": (state[0] + 1, 0), "end": (state[0], 1)}[token] if state[0] else (1, 0)
+
+
+def test_a_step_that_raises_is_told_with_token_and_state():
+    domain = PythonDomain(Raising)
+    with pytest.raises(VbsixError, match=r"Raising.step\(state, 'two'\) raised KeyError: 'two'.* The state: \(1, 0\)"):
+        search(domain, "0", "3")
+    with pytest.raises(InvalidDomain, match=r"step\(state, 'two'\) raised KeyError"):
+        check_domain(domain, ["0"])
+    with pytest.raises(VbsixError, match=r"step\(state, 'two'\) raised"):
+        execute(domain, "0", "one one")
+    assert search(PythonDomain(Counter), "0", "3")[1], "another domain is none the worse"
+
+
+@pytest.mark.parametrize("method", ["instructions_done", "denotation", "describe"])
+def test_other_methods_that_raise_are_told_too(method):
+    def fail(self, state):
+        raise ValueError("out of order")
+
+    domain = PythonDomain(type("Broken", (Counter,), {method: fail})())
+    with pytest.raises(VbsixError, match=rf"Broken.{method}\(state\) raised ValueError: out of order"):
+        execute(domain, "0", "one")
+
+
+def test_a_failure_is_told_once():
+    domain = PythonDomain(Raising)
+    for _ in range(2):
+        with pytest.raises(VbsixError, match="raised KeyError"):
+            execute(domain, "0", "one one")
+    domain.raise_failure()
+
+
+def test_a_step_that_is_not_deterministic_is_refused():
+    chance = itertools.cycle([0, 1, 2])
+
+    class Fickle(Counter):
+        def step(self, state, token):
+            return (state[0] + next(chance), state[1] + (token == "end"))
+
+    with pytest.raises(InvalidDomain, match="gave two different results when called twice"):
+        check_domain(PythonDomain(Fickle), ["0"])
+
+
+def test_states_that_cannot_be_compared_are_refused():
+    class Box:
+        def __init__(self, total):
+            self.total = total
+
+    class Boxed(Counter):
+        def start(self, context):
+            return Box(context)
+
+    with pytest.raises(InvalidDomain, match="not equal when called twice"):
+        check_domain(PythonDomain(Boxed), ["0"])
+
+    class Listed(Counter):
+        def start(self, context):
+            return [context]
+
+    with pytest.raises(InvalidDomain, match="unhashable"):
+        check_domain(PythonDomain(Listed), ["0"])
+
+
+def test_a_step_that_changes_its_state_is_refused():
+    class Cell(list):
+        __hash__ = lambda self: 0  # noqa: E731
+
+    class Careless(Counter):
+        def start(self, context):
+            return Cell([context, 0])
+
+        def step(self, state, token):
+            state.append(token)
+            return Cell([0, 0])
+
+    with pytest.raises(InvalidDomain, match="step changed the state"):
+        check_domain(PythonDomain(Careless), ["0"])
+
+
+def test_a_denotation_that_no_file_can_hold_is_refused():
+    class Sets(Counter):
+        def denotation(self, state):
+            return frozenset([state[0]])
+
+    with pytest.raises(InvalidDomain, match="which JSON does not have"):
+        check_domain(PythonDomain(Sets), ["0"])
+
+
+def test_an_attribute_that_was_not_declared_is_told():
+    class Wrong(Counter):
+        attributes = {"sum": ("none", "some")}
+
+    with pytest.raises(VbsixError, match=r"describe\(state\) raised .*sum is 0, `attributes` has 'none', 'some'"):
+        execute(PythonDomain(Wrong), "0", "one")
+
+    class Undeclared(Counter):
+        attributes = {"total": 12}
+
+    with pytest.raises(VbsixError, match=r"\['sum'\] not in `attributes`"):
+        execute(PythonDomain(Undeclared), "0", "one")
+
+
+@pytest.mark.parametrize("lacking", ["start", "step", "instructions_done", "denotation"])
+def test_a_class_that_lacks_a_method_is_told(lacking):
+    with pytest.raises(VbsixError, match=f"has no method {lacking}"):
+        PythonDomain(type("Lacking", (Counter,), {lacking: None})())
+
+
+def test_a_context_that_start_does_not_take_is_an_invalid_world():
+    class Picky(Counter):
+        def start(self, context):
+            return (int(context), 0)
+
+    with pytest.raises(InvalidWorld, match="raised ValueError"):
+        PythonDomain(Picky).parse_world("much")
+
+
+def test_without_a_description_the_parts_of_a_state_are_seen():
+    class Silent(Counter):
+        describe = property()  # as if it had none
+
+    domain = PythonDomain(Silent)
+    check_domain(domain, ["0"])
+    states = [domain.start(domain.parse_world(text), 1) for text in ("0", "1", "0")]
+    seen = [np.asarray(domain.observe(state).values).tolist() for state in states]
+    assert seen[0] == seen[2] != seen[1]
+
+
+def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(python, "KEPT_STATES", 20)
+    domain = PythonDomain(Counter)
+    world = domain.parse_world("0")
+    states = [domain.start(world, 1) for _ in range(30)]
+    assert domain.host_state(states[-1]) == (0, 0)
+    assert len(domain._tables) <= 20
+    with pytest.raises(VbsixError, match="forgotten"):
+        domain.host_state(states[0])
+    domain.expand(states[0])
+    with pytest.raises(VbsixError, match="forgotten"):
+        domain.raise_failure()

@@ -1,0 +1,70 @@
+"""The tutorial, followed block by block in an empty folder; training is shorter and its networks are smaller."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from training.tiny import ARGUMENTS
+
+from vbsix.cli import main
+from vbsix.domains import registry
+
+TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+SMALLER = [
+    *ARGUMENTS,
+    "--set=data.lengths=[0]",
+    "--set=data.evaluation=[0]",
+    "--set=run.evaluation_batch=64",
+    "--steps=4",
+]
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "_origins", {})
+    monkeypatch.syspath_prepend("")
+    yield tmp_path
+    sys.modules.pop("lamps", None)
+
+
+def run_command(line: str, monkeypatch) -> None:
+    arguments = shlex.split(line)
+    if arguments[0] == "python":
+        assert subprocess.run([sys.executable, *arguments[1:]], timeout=60).returncode == 0
+        return
+    assert arguments[0] == "vbsix"
+    monkeypatch.setattr("sys.argv", [*arguments, *(SMALLER if arguments[1] == "train" else [])])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code, line
+
+
+def test_every_block_of_the_tutorial_runs(empty_folder, monkeypatch, capsys):
+    blocks = BLOCK.findall(TUTORIAL.read_text(encoding="utf-8"))
+    assert {language for language, _, _ in blocks} == {"python", "sh", "text"}
+    session: dict = {}
+    printed = ""
+    for language, title, text in blocks:
+        if language == "text":
+            assert "".join(line.rstrip() + "\n" for line in printed.splitlines()).strip() == text.strip()
+        elif title:
+            (empty_folder / title).write_text(text)
+        elif language == "python":
+            exec(compile(text, "tutorial.md", "exec"), session)
+        else:
+            capsys.readouterr()
+            for line in text.splitlines():
+                run_command(line, monkeypatch)
+            printed = capsys.readouterr().out
+    assert session["parse"].readings, "the last block parses"
+    assert {path.name for path in empty_folder.iterdir()} >= {"examples.jsonl", "lamps.safetensors", "runs"}
+    assert len(json.loads((empty_folder / "examples.jsonl").read_text().splitlines()[0])["context"]) == 4
