@@ -248,7 +248,11 @@ def test_an_observer_stops_when_time_is_up_or_its_user_wants_to():
         ("table1", ["--domains=scene,tangram"], "unknown domain 'tangram'. Did you mean 'tangrams'?"),
         ("table1", ["--methods=reinforce"], "unknown method of table1 'reinforce'"),
         ("table1", ["--set=search.bean=3"], "unknown setting 'search.bean'"),
-        ("table1", ["--data=missing"], "missing: no such folder; give a folder with SCONE's files, or `synthetic`"),
+        (
+            "table1",
+            ["--data=missing"],
+            "missing: no such folder; give a folder with SCONE's files, a file of JSON lines",
+        ),
     ],
 )
 def test_what_the_user_can_mend_is_one_message(tmp_path, target, arguments, message):
@@ -263,7 +267,7 @@ def test_results_and_runs_with_other_settings_are_refused(ended, tmp_path):
     out, _ = ended
     refused = reproduce("table1", out, *TINY, "--set=search.epsilon=0.5")
     assert refused.code == 2
-    assert "tangrams-vbsix/run.json: made with other settings: search.epsilon is 0.15, not 0.5." in refused.err
+    assert "tangrams-vbsix/run.json: made with other settings: search.epsilon is 0.1, not 0.5." in refused.err
     shutil.copytree(out / "results", tmp_path / "results")
     refused = reproduce("table1", tmp_path, *ARGUMENTS, "--seeds=3")
     assert refused.code == 2

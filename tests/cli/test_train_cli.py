@@ -71,6 +71,7 @@ def test_the_result_is_one_json_object(ended):
         assert result["accuracy"][split].keys() == {"1", "2"}
         assert all(len(shares) == 2 for shares in result["accuracy"][split].values())
         assert len(result["spurious"][split]) == 2
+    assert len(result["spurious"]["train"]) == 2
     assert result["accuracy"]["dev"]["2"][1] == read_metrics(folder / "metrics.jsonl")[-1]["accuracy"]["dev"]["2"]
 
 

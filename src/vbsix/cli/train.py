@@ -107,7 +107,7 @@ def train(
         typer.echo(str(stopped), err=True)
         raise typer.Exit(130) from None
     predictions = predict_longest(run, task, trained)
-    spurious = find_spurious(run, task, predictions)
+    spurious = find_spurious(run, task, trained, predictions)
     save_result(run, trained, spurious)
     if not quiet:
         print_report(run, task, trained, spurious, predictions)

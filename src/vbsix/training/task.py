@@ -49,6 +49,8 @@ class Task:
     splits: dict[str, Split]
     """To be measured on while training."""
     config: Config
+    train: Split = Split(())
+    """The rows that the examples are from. Nothing learns from their worlds in between."""
 
     @property
     def most_instructions(self) -> int:
@@ -102,7 +104,7 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
         words = random_words(texts, config.network.word, normalise=config.data.normalise)
     if (found := words.vectors.shape[1]) != config.network.word:
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {config.network.word}.")
-    return Task(domain, words.restrict(texts), examples, splits, config)
+    return Task(domain, words.restrict(texts), examples, splits, config, Split(train))
 
 
 def _glove_files(folder: Path) -> list[Path]:
