@@ -55,6 +55,7 @@ def test_at_the_end_it_tells_what_was_learned_and_what_to_do_with_it(ended):
         *[(split, length) for split in ("dev", "held-out phrasings") for length in "12"],
         ("spurious, dev", "2"),
         ("spurious, held-out phrasings", "2"),
+        ("spurious, found in training", "2"),
     ]
     for number in (1, 2):
         for split in ("dev", "held-out phrasings"):
@@ -99,7 +100,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, vbsix):
         (["--set=search.bean=3"], "unknown setting 'search.bean'. Did you mean 'search.beam'?"),
         (["--set=search.beam"], "'search.beam' is not a setting: write NAME=VALUE"),
         (["--set=search.beam=many"], "search.beam: expected a whole number, not 'many'"),
-        (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, or `synthetic`"),
+        (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, a file of JSON lines"),
         (["--data=."], "tangrams-train.tsv: no such file"),
         (["--config=missing.toml"], "missing.toml: No such file or directory"),
         (["--resume=."], ".: holds no run"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="table1, figure5, figure6 or analysis.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="table1, table2, figure5, figure6 or analysis.")],
     data: Annotated[
         str, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files, or the embedded corpus.")
     ] = "data",
