@@ -30,8 +30,7 @@ from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_pro
 from vbsix.search.beam import CORRECT
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, to_tensors
 from vbsix.training.chunk import learner_shapes
-from vbsix.training.config import Config, override
-from vbsix.training.config import flatten as flatten_config
+from vbsix.training.config import Config, from_tables
 from vbsix.training.metrics import read_metrics
 from vbsix.training.run import Run, domain_of, load_best, open_run, open_words
 
@@ -372,7 +371,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
     tensors, metadata = read_tensors(path)
     tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
     try:
-        config = override(Config(), dict(flatten_config(metadata["config"])))
+        config = from_tables(metadata["config"])
         words = tuple(map(str, metadata["words"]))
         tokens, provenance = tuple(metadata["tokens"]), dict(metadata["provenance"])
         projections, seed = tensors.pop("words"), provenance["seed"]

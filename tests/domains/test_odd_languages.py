@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference.comparison import quick_jit
+from training.tiny import Watcher, tiny_config
 
 from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
 from vbsix.domains import python
 from vbsix.domains.base import Domain
-from vbsix.search import Problem, Programs, SearchConfig, program_search
+from vbsix.search import Problem, Programs, SearchConfig, beam_search, program_search
 from vbsix.testing import check_domain
+from vbsix.training.run import Run, train
+from vbsix.training.task import load_task
 
 
 class Counter:
@@ -45,6 +49,47 @@ class Counter:
 
     def describe_target(self, target):
         return {"sum": target}
+
+
+class Fresh(Counter):
+    """States never repeat."""
+
+    def start(self, context):
+        return (context, 0, ())
+
+    def step(self, state, token):
+        after = super().step(state[:2], token)
+        return after and (*after, (*state[2], token))
+
+
+class DeadEnd(Counter):
+    """At 1, every token is invalid."""
+
+    def step(self, state, token):
+        return None if state[0] == 1 else super().step(state, token)
+
+
+class Click(Counter):
+    """A single token."""
+
+    tokens = ("end",)
+
+
+class Dial(Counter):
+    """Five hundred tokens."""
+
+    tokens = tuple(f"{number}" for number in range(500))
+    max_tokens_per_instruction = 1
+    attributes = {"sum": 500}
+
+    def step(self, state, token):
+        return (int(token), state[1] + 1)
+
+
+class Silent(Counter):
+    """Describes nothing."""
+
+    describe = property()  # as if it had none
 
 
 def search(domain: Domain, context: str, target: str, instructions: int = 1, beam: int = 8) -> tuple[Programs, list]:
@@ -78,24 +123,12 @@ def test_a_single_instruction_and_several():
 
 
 def test_states_that_never_repeat():
-    class Fresh(Counter):
-        def start(self, context):
-            return (context, 0, ())
-
-        def step(self, state, token):
-            after = super().step(state[:2], token)
-            return after and (*after, (*state[2], token))
-
     domain = PythonDomain(Fresh)
     check_domain(domain, ["0"])
     assert sorted(search(domain, "0", "3")[1]) == [["one", "two", "end"], ["two", "one", "end"]]
 
 
 def test_every_token_invalid_at_some_state():
-    class DeadEnd(Counter):
-        def step(self, state, token):
-            return None if state[0] == 1 else super().step(state, token)
-
     domain = PythonDomain(DeadEnd)
     check_domain(domain, ["0"])
     assert search(domain, "0", "2")[1] == [["two", "end"]]
@@ -104,9 +137,6 @@ def test_every_token_invalid_at_some_state():
 
 
 def test_a_single_token():
-    class Click(Counter):
-        tokens = ("end",)
-
     domain = PythonDomain(Click)
     check_domain(domain, ["5"])
     programs, found = search(domain, "5", "5")
@@ -115,14 +145,6 @@ def test_a_single_token():
 
 
 def test_five_hundred_tokens():
-    class Dial(Counter):
-        tokens = tuple(f"{number}" for number in range(500))
-        max_tokens_per_instruction = 1
-        attributes = {"sum": 500}
-
-        def step(self, state, token):
-            return (int(token), state[1] + 1)
-
     domain = PythonDomain(Dial)
     check_domain(domain, ["0"])
     assert search(domain, "0", "321", beam=4)[1] == [["321"]]
@@ -248,9 +270,6 @@ def test_a_context_that_start_does_not_take_is_an_invalid_world():
 
 
 def test_without_a_description_the_parts_of_a_state_are_seen():
-    class Silent(Counter):
-        describe = property()  # as if it had none
-
     domain = PythonDomain(Silent)
     check_domain(domain, ["0"])
     states = [domain.start(domain.parse_world(text), 1) for text in ("0", "1", "0")]
@@ -270,3 +289,51 @@ def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
     domain.expand(states[0])
     with pytest.raises(VbsixError, match="forgotten"):
         domain.raise_failure()
+
+
+def test_one_callback_an_iteration_serves_all_examples_and_seeds(monkeypatch):
+    calls = []
+    expand, start = PythonDomain._expand_on_host, PythonDomain._start_on_host
+    monkeypatch.setattr(
+        PythonDomain, "_expand_on_host", lambda self, *given: calls.append("expand") or expand(self, *given)
+    )
+    monkeypatch.setattr(
+        PythonDomain, "_start_on_host", lambda self, *given: calls.append("start") or start(self, *given)
+    )
+    domain = PythonDomain(Counter)
+    worlds = np.array([domain.parse_world(text) for text in ("0", "1", "2")])
+    target = domain.parse_target("3")
+
+    def search(preference, world):
+        return beam_search(
+            domain,
+            lambda state, valid: jax.nn.log_softmax(preference * jnp.arange(3, dtype=jnp.float32)),
+            lambda state: domain.observe_world(state)[0, 0] / 12,
+            Problem(world, jnp.int32(2), target),
+            jax.random.key(0),
+            instructions=2,
+            config=SearchConfig(beam=4, rerank=8),
+        ).hit
+
+    seeds = jax.vmap(jax.vmap(search, in_axes=(None, 0)), in_axes=(0, None))
+    hits = np.asarray(quick_jit(seeds)(jnp.array([0.1, -0.1]), worlds))
+    domain.raise_failure()
+    assert hits.shape == (2, 3)
+    assert calls == ["start"] + ["expand"] * 2 * domain.max_tokens_per_instruction
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", [Counter, Fresh, DeadEnd, Click, Dial, Silent])
+def test_it_trains(language, tmp_path):
+    domain = PythonDomain(language)
+    target = 7 if language is Dial else 2
+    path = tmp_path / "examples.jsonl"
+    example = {"context": 2, "instructions": ["as it is"], "target": target}
+    path.write_text("".join(json.dumps({**example, "instructions": [f"as it is {n}"]}) + "\n" for n in range(20)))
+    config = tiny_config("stochastic", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
+    task = load_task(config, str(path), domain)
+    watcher = Watcher()
+    trained = train(Run(tmp_path / "run", config, "stochastic", (0, 1), str(path)), task, watcher)
+    assert all(row["hit"] > 0 for row in watcher.rows)
+    assert watcher.rows[-1]["policy_loss"] < watcher.rows[0]["policy_loss"] or len(domain.tokens) == 1
+    assert trained.accuracies["dev"]["all"] == [1.0, 1.0]

@@ -16,6 +16,7 @@ from vbsix.training.config import (
     QUICK,
     Config,
     flatten,
+    from_tables,
     method_of,
     names,
     override,
@@ -88,6 +89,15 @@ def test_settings_are_given_as_text():
     assert (config.search.space, config.domain, config.training.critic) == ("program", "scene", False)
     assert repr(config.training.learning_rate) == "1.0"
     assert config.training.alpha == 0.01
+
+
+def test_a_config_saved_by_an_earlier_version_is_read():
+    saved = dataclasses.asdict(override(Config(), {"search.beam": 7}))
+    saved["network"]["slots"] = 3
+    assert from_tables(saved).search.beam == 7
+    saved["network"]["bolts"] = 3
+    with pytest.raises(VbsixError, match=r"unknown setting 'network\.bolts'"):
+        from_tables(saved)
 
 
 @pytest.mark.parametrize(

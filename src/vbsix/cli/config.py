@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vbsix.cli.execute import complete_domain
+from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
 from vbsix.cli.train import DEFAULT_METHOD, METHOD_HELP
 
 app = typer.Typer(help="Show the settings of a run.", no_args_is_help=True)
@@ -20,7 +20,7 @@ def _group() -> None:
 @app.command()
 def show(
     domain: Annotated[
-        str, typer.Argument(metavar="[DOMAIN]", help="alchemy, scene or tangrams.", autocompletion=complete_domain)
+        str, typer.Argument(metavar="[DOMAIN]", help=DOMAIN_HELP, autocompletion=complete_domain)
     ] = "tangrams",
     method: Annotated[str, typer.Option(help=METHOD_HELP)] = DEFAULT_METHOD,
     quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not the paper's.")] = False,
@@ -32,9 +32,10 @@ def show(
 
     Example: vbsix config show scene --method mml > mml.toml
     """
-    from vbsix.domains.registry import get_domain
+    from vbsix.domains.registry import is_built_in
     from vbsix.training import config
 
-    get_domain(domain)
-    shown = config.quick(domain, method) if quick else config.preset(domain, method)
+    language = open_domain(domain)
+    base = config.own if not is_built_in(language) else config.quick if quick else config.preset
+    shown = base(language.name, method)
     typer.echo(config.to_toml(config.override_from_text(shown, settings or [])), nl=False)

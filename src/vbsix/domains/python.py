@@ -29,14 +29,10 @@ KEPT_TABLES, KEPT_STATES = 4, 1 << 19
 """The oldest tables of states are forgotten when there are more, and all of them hold more states."""
 
 
-class PythonState(NamedTuple):
-    """A state of the class as compiled functions know it."""
-
-    table: Int[Any, "*batch"]
-    """Number of the table that the state is in."""
-    row: Int[Any, "*batch row"]
-    """Number in the table, instructions done, number of the target that the denotation equals (-1: none), and what the
-    networks see."""
+Row = Int[Any, " row"]
+"""A state as compiled functions know it: the number of its table, its number there, the instructions done, the number
+of the target that its denotation equals (-1: none), and what the networks see."""
+_TABLE, _NUMBER, _DONE, _TARGET, _SEEN = range(5)
 
 
 class PythonTarget(NamedTuple):
@@ -77,7 +73,7 @@ class PythonDomain(Domain):
         self._look = look = choose_look(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
-        self._width = 3 + look.width
+        self._width = _SEEN + look.width
         self._contexts: list[Any] = []
         self._context_numbers: dict[str, int] = {}
         self._targets: list[Any] = []
@@ -89,40 +85,40 @@ class PythonDomain(Domain):
 
     # For compiled functions.
 
-    def start(self, world: Int[Any, ""], instructions: int) -> PythonState:
-        shapes = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((self._width,), jnp.int32)
+    def start(self, world: Int[Any, ""], instructions: int) -> Row:
+        row = jax.ShapeDtypeStruct((self._width,), jnp.int32)
         callback = partial(self._start_on_host, instructions)
-        return PythonState(*jax.pure_callback(callback, shapes, jnp.asarray(world), vmap_method="broadcast_all"))
+        return jax.pure_callback(callback, row, jnp.asarray(world), vmap_method="broadcast_all")
 
-    def expand(self, state: PythonState) -> tuple[PythonState, Bool[Array, " A"]]:
+    def expand(self, state: Row) -> tuple[Int[Array, "A row"], Bool[Array, " A"]]:
         count = len(self.tokens)
         shapes = jax.ShapeDtypeStruct((count, self._width), jnp.int32), jax.ShapeDtypeStruct((count,), bool)
-        table, number = jnp.asarray(state.table), jnp.asarray(state.row)[0]
+        table, number = jnp.asarray(state)[:_DONE]
         rows, valid = jax.pure_callback(self._expand_on_host, shapes, table, number, vmap_method="broadcast_all")
-        return PythonState(jnp.broadcast_to(table, (count,)), rows), valid
+        return rows, valid
 
-    def instructions_done(self, state: PythonState) -> Int[Array, ""]:
-        return state.row[1]
+    def instructions_done(self, state: Row) -> Int[Array, ""]:
+        return jnp.asarray(state)[_DONE]
 
-    def matches(self, state: PythonState, target: PythonTarget) -> Bool[Array, ""]:
-        return state.row[2] == target.number
+    def matches(self, state: Row, target: PythonTarget) -> Bool[Array, ""]:
+        return jnp.asarray(state)[_TARGET] == target.number
 
-    def key(self, state: PythonState) -> UInt32[Array, "2"]:
-        return hash_words(jnp.stack([state.table, state.row[0]]))
+    def key(self, state: Row) -> UInt32[Array, "2"]:
+        return hash_words(jnp.asarray(state)[:_DONE])
 
-    def observe(self, state: PythonState) -> Observation:
+    def observe(self, state: Row) -> Observation:
         values, objects, _ = self._seen(state)
         return Observation(values, objects.reshape(self.slots, self.objects, len(self.attributes)))
 
-    def observe_world(self, state: PythonState) -> Int[Array, "elements attributes"]:
+    def observe_world(self, state: Row) -> Int[Array, "elements attributes"]:
         return self._seen(state)[2].reshape(self.elements, len(self.attributes))
 
     def observe_target(self, target: PythonTarget) -> Int[Array, "elements attributes"]:
         return target.seen
 
-    def _seen(self, state: PythonState) -> list[Array]:
-        sizes = 3, self.slots, self.slots * self.objects * len(self.attributes)
-        return jnp.split(jnp.asarray(state.row), list(accumulate(sizes)))[1:]
+    def _seen(self, state: Row) -> list[Array]:
+        sizes = _SEEN, self.slots, self.slots * self.objects * len(self.attributes)
+        return jnp.split(jnp.asarray(state), list(accumulate(sizes)))[1:]
 
     # Text in and out: all of it is JSON.
 
@@ -167,19 +163,19 @@ class PythonDomain(Domain):
     def format_target(self, target: Any) -> str:
         return self.to_text(self._targets[int(target.number)] if isinstance(target, PythonTarget) else target)
 
-    def world(self, state: PythonState) -> Any:
+    def world(self, state: Row) -> Any:
         return self.language.denotation(self.host_state(state))
 
-    def format_state(self, state: PythonState) -> list[str]:
+    def format_state(self, state: Row) -> list[str]:
         return [str(self.host_state(state))]
 
-    def explain(self, state: PythonState, token: str) -> str | None:
+    def explain(self, state: Row, token: str) -> str | None:
         here = self.host_state(state)
         return None if self.language.step(here, token) is not None else f"{token}: not valid in the state {here}"
 
-    def host_state(self, state: PythonState) -> Any:
+    def host_state(self, state: Row) -> Any:
         """The object that stands behind a state of the last searches."""
-        return self._table(int(state.table)).states[int(state.row[0])]
+        return self._table(int(state[_TABLE])).states[int(state[_NUMBER])]
 
     # On the host.
 
@@ -190,35 +186,36 @@ class PythonDomain(Domain):
         if failure is not None:
             raise failure
 
-    def _start_on_host(self, instructions: int, worlds: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _start_on_host(self, instructions: int, worlds: Any) -> np.ndarray:
         worlds = np.asarray(worlds)
         distinct, places = np.unique(worlds, return_inverse=True)
+        rows = np.zeros((len(distinct), self._width), np.int32)
         with self._lock:
-            number, self._started = self._started, self._started + 1
+            rows[:, _TABLE], self._started = self._started, self._started + 1
             table = StateTable(self.language, self._look, self._target_numbers, instructions)
-            rows = np.zeros((len(distinct), self._width), np.int32)
             try:
                 first = table.start([self._contexts[world] for world in distinct.tolist()])
-                rows = table.rows[first]
+                rows[:, _NUMBER:] = table.rows[first]
             except VbsixError as failure:
                 self._failure = self._failure or failure
-            self._tables[number] = table
+            self._tables[self._started - 1] = table
             while (
                 len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
             ):
                 del self._tables[min(self._tables)]
-        return np.full(worlds.shape, number, np.int32), rows[places.reshape(worlds.shape)]
+        return rows[places.reshape(worlds.shape)]
 
     def _expand_on_host(self, tables: Any, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
         tables, numbers = np.asarray(tables), np.asarray(numbers)
         rows = np.zeros((*numbers.shape, len(self.tokens), self._width), np.int32)
+        rows[..., _TABLE] = tables[..., None]
         valid = np.zeros(rows.shape[:-1], bool)
         with self._lock:
             try:
                 for number in np.unique(tables).tolist() if self._failure is None else ():
                     table, here = self._table(number), tables == number
                     successors = table.expand(numbers[here])
-                    rows[here], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
+                    rows[here, :, _NUMBER:], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
             except VbsixError as failure:
                 self._failure = failure
         return rows, valid

@@ -227,6 +227,15 @@ def override(config: Config, settings: Mapping[str, Any]) -> Config:
     return config
 
 
+RETIRED = ("network.slots", "network.objects", "network.elements")
+"""Settings of earlier versions that decide nothing any more."""
+
+
+def from_tables(tables: Mapping[str, Any]) -> Config:
+    """The config that a run or a model was saved with."""
+    return override(Config(), {name: value for name, value in flatten(tables) if name not in RETIRED})
+
+
 def override_from_text(config: Config, assignments: Iterable[str]) -> Config:
     """The config with settings given as `search.beam=64`; see `read_assignments`."""
     return override(config, read_assignments(assignments))

@@ -26,7 +26,7 @@ from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
-from vbsix.training.config import Config, flatten, override
+from vbsix.training.config import Config, from_tables
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
 from vbsix.training.step import Learner, Metrics
 from vbsix.training.task import Task, load_task
@@ -123,7 +123,7 @@ def open_run(folder: Path) -> Run:
         raise VbsixError(f"{folder}: holds no run; a run's folder has a file run.json.")
     description = read_json(folder / "run.json")
     try:
-        config = override(Config(), dict(flatten(description["config"])))
+        config = from_tables(description["config"])
         seeds = tuple(int(seed) for seed in description["seeds"])
         return Run(folder, config, str(description["method"]), seeds, str(description["data"]))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
