@@ -19,6 +19,7 @@ from vbsix.cli.parse import parse
 from vbsix.cli.plot import plot
 from vbsix.cli.reproduce import reproduce
 from vbsix.cli.search import search
+from vbsix.cli.serve import serve
 from vbsix.cli.train import train
 from vbsix.errors import VbsixError
 
@@ -38,6 +39,7 @@ app.command()(train)
 app.command()(plot)
 app.command()(evaluate)
 app.command()(parse)
+app.command()(serve)
 app.command()(export)
 app.command()(reproduce)
 app.add_typer(config.app, name="config")
