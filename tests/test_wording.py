@@ -22,6 +22,8 @@ from vbsix.wording import in_words
         ("tangrams", "all-objects 1 index all-objects -1 index ASwap", "swap shape 1 and the last shape"),
         ("tangrams", "-1 1 H1 AAdd", "put command 1's first argument at the right end"),
         ("tangrams", "-1 H0", "do as in the last command"),
+        ("tangrams", "2 H2 2 H1 2 H0", "do as in command 2 with its second argument and its first argument"),
+        ("tangrams", "all-objects 1 H2 index ARemove", "remove the shape whose number is command 1's second argument"),
     ],
 )
 def test_a_command_says_what_it_does(domain, command, words):

@@ -28,8 +28,9 @@ def _repeat(size: int) -> Rule:
     """H0 takes the number of a command, and all that lies below it as arguments."""
 
     def say(*stack: str) -> str:
-        again = f"do as in {_command(stack[-1])}"
-        return f"{again} with {' and '.join(stack[:-1])}" if len(stack) > 1 else again
+        which = _command(stack[-1])
+        arguments = " and ".join(stack[:-1]).replace(f"{which}'s", "its")
+        return f"do as in {which} with {arguments}" if arguments else f"do as in {which}"
 
     return max(size, 1), say
 
@@ -40,9 +41,11 @@ def _command(number: str) -> str:
 
 def _index(noun: str, nouns: str) -> Rule:
     def say(among: str, number: str) -> str:
-        if among == _ALL:
-            return f"the last {noun}" if number == "-1" else f"{noun} {number}"
-        return f"{'the last' if number == '-1' else f'number {number}'} of {among.replace(noun, nouns)}"
+        if number == "-1":
+            return f"the last {noun}" if among == _ALL else f"the last of {among.replace(noun, nouns)}"
+        if not number.isdigit():
+            return f"the {noun} whose number is {number}"
+        return f"{noun} {number}" if among == _ALL else f"number {number} of {among.replace(noun, nouns)}"
 
     return 2, say
 

@@ -93,7 +93,7 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
             raise HTTPException(404, str(UnknownName("model", name, models)))
         return models[name]
 
-    @app.get("/api/models", tags=["api"])
+    @app.get("/api/models", tags=["api"], responses={400: _PROBLEMS[400], 413: _PROBLEMS[413]})
     async def list_models() -> Models:
         """The models that can be asked."""
         return Models(models=[_describe(model) for model in models.values()])
@@ -245,6 +245,11 @@ def _handle_errors(app: FastAPI) -> None:
         if wrong["type"] == "json_invalid":
             return answer(400, f"not JSON: {wrong.get('ctx', {}).get('error', 'it does not parse')}")
         return answer(422, f"{where}: {wrong['msg']}" if where else str(wrong["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def _(_: Request, error: HTTPException) -> JSONResponse:
+        unread = error.status_code == 400 and error.detail.startswith("There was an error parsing")
+        return answer(error.status_code, "not JSON that can be read." if unread else error.detail)
 
     @app.exception_handler(VbsixError)
     async def _(_: Request, error: VbsixError) -> JSONResponse:

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 64 * 1024
 """Of the body of a request."""
+MOST_HEARD = 16 * 1024 * 1024
+"""Of a body that is too large: who is cut off while speaking does not hear why."""
 MOST_SECONDS = 10.0
 """For a body to arrive."""
 
@@ -62,16 +64,18 @@ class LimitBody:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        body, more, refusal = b"", True, None
+        body, size, more, refusal = b"", 0, True, None
         try:
             async with asyncio.timeout(MOST_SECONDS):
-                while more and len(body) <= MOST_BYTES:
+                while more and size <= MOST_HEARD:
                     message = await receive()
-                    body += message.get("body", b"")
+                    part = message.get("body", b"")
+                    size += len(part)
+                    body = body + part if size <= MOST_BYTES else b""
                     more = message.get("more_body", False)
         except TimeoutError:
             refusal = _refuse(408, f"the request took more than {MOST_SECONDS:.0f} seconds to arrive.")
-        if len(body) > MOST_BYTES:
+        if size > MOST_BYTES:
             refusal = _refuse(413, f"the request has more than {MOST_BYTES} bytes.")
         if refusal:
             await refusal(scope, receive, send)

@@ -38,7 +38,11 @@ class SearchRequest(_Strict):
     critic: Annotated[bool, Field(description="Whether the model's critic ranks, if it has one.")] = True
 
 
-class ModelInfo(BaseModel):
+class _Answer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class ModelInfo(_Answer):
     name: str
     domain: str
     critic: bool
@@ -47,17 +51,17 @@ class ModelInfo(BaseModel):
     """Method, steps, seed, name of the data and version that the model comes from."""
 
 
-class Models(BaseModel):
+class Models(_Answer):
     models: list[ModelInfo]
 
 
-class RandomExample(BaseModel):
+class RandomExample(_Answer):
     world: World
     utterances: list[str]
     target: str
 
 
-class CommandRead(BaseModel):
+class CommandRead(_Answer):
     tokens: list[str]
     words: str | None
     """The same in words; none in domains of one's own."""
@@ -67,14 +71,14 @@ class CommandRead(BaseModel):
     """After the command."""
 
 
-class ReadingFound(BaseModel):
+class ReadingFound(_Answer):
     commands: list[CommandRead]
     probability: float
     confidence: float
     """The probability divided by that of all readings that the beam found."""
 
 
-class ParseAnswer(BaseModel):
+class ParseAnswer(_Answer):
     readings: list[ReadingFound]
     """The most probable first; none if there are no utterances, or the beam found no program."""
     unknown_words: list[str]
@@ -83,12 +87,12 @@ class ParseAnswer(BaseModel):
     """Each world of the answer as SVG."""
 
 
-class ProgramFound(BaseModel):
+class ProgramFound(_Answer):
     tokens: list[str]
     log_probability: float
 
 
-class SpaceSearched(BaseModel):
+class SpaceSearched(_Answer):
     programs: list[ProgramFound]
     iterations: list[SeenIteration]
     states: list[SeenState]
@@ -100,13 +104,13 @@ class SpaceSearched(BaseModel):
     """The most telling states, as SVG."""
 
 
-class SearchAnswer(BaseModel):
+class SearchAnswer(_Answer):
     execution: SpaceSearched
     program: SpaceSearched
     pictures: dict[str, str]
     """Each world of the answer as SVG."""
 
 
-class Problem(BaseModel):
+class Problem(_Answer):
     detail: str
     """What is wrong, for a person."""

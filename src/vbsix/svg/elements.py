@@ -70,9 +70,9 @@ def document(picture: Picture, title: str, description: str) -> str:
 
 
 def inline(picture: Picture) -> str:
-    """A picture inside a page, as wide as the page lets it be; its own title is what a screen reader says."""
+    """A picture inside a page, as wide as the page lets it be."""
     box = f"0 0 {_number(picture.width)} {_number(picture.height)}"
-    return tag("svg", picture.markup, viewBox=box, role="img", font_family=SANS)
+    return tag("svg", picture.markup, viewBox=box, font_family=SANS)
 
 
 def _quote(value: str | float) -> str:

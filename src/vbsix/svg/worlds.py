@@ -125,7 +125,7 @@ _PICTURES: dict[str, Callable[[str], Picture]] = {"scene": _scene, "alchemy": _a
 
 
 def _picture(words: str, parts: list[str], width: float, height: float) -> Picture:
-    return Picture(tag("g", tag("title", plain(words)), *parts), width, height)
+    return Picture(tag("g", tag("title", plain(words)), *parts, role="img"), width, height)
 
 
 def _contents(world: str) -> list[str]:
