@@ -32,7 +32,7 @@ def server(models) -> Iterator[str]:
     for model in models.values():
         answer_parse(model, ParseRequest(model=model.name, world="1:0 2:1", utterances=["swap them"]))
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        served = uvicorn.Server(uvicorn.Config(create_app(models), log_level="warning"))
+        served = uvicorn.Server(uvicorn.Config(create_app(models), log_config=None))
         thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})
         thread.start()
         while not served.started:

@@ -63,7 +63,7 @@ def serve(
         address = f"[{host}]" if ":" in host else host
         typer.echo(f"ready after {time.monotonic() - began:.0f} s: http://{address}:{listener.getsockname()[1]}")
         app = create_app(loaded, hosts=LOOPBACK if local else ["*"])
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_keep_alive=30)).run(sockets=[listener])
+        uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -71,7 +71,7 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
-        raise VbsixError(f"cannot listen at {host}, port {port}: {error.strerror}.") from error
+        raise VbsixError(f"cannot listen at {host}, port {port}: {str(error.strerror).partition(' (')[0]}.") from error
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +54,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
+ROOMS = (2, 5, MOST_UTTERANCES)
+"""For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
 EXAMPLES = 50
 """How many examples of a domain are there to choose from."""
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -135,13 +138,17 @@ def warm_up(models: Mapping[str, Model], say: Callable[[str], None] = lambda tex
     """Compiles what the usual requests need, so that the first of them is as quick as all others."""
     for number, model in enumerate(models.values(), start=1):
         say(f"getting ready: {model.name} ({number} of {len(models)})")
-        if model.domain in GRAMMARS:
-            made = examples(model.domain)[0]
-            world, utterances = str(made.row.worlds[0]), list(made.row.utterances)
-            for count in (len(utterances), MOST_UTTERANCES):
-                answer_parse(model, ParseRequest(model=model.name, world=world, utterances=(utterances * 10)[:count]))
-            target = str(made.row.worlds[-1])
-            answer_search(model, SearchRequest(model=model.name, world=world, target=target, utterances=utterances))
+        if model.domain not in GRAMMARS:
+            continue
+        row = examples(model.domain)[0].row
+        world, target, said = str(row.worlds[0]), str(row.worlds[-1]), list(row.utterances)
+        parses = [ParseRequest(model=model.name, world=world, utterances=(said * 10)[:room]) for room in ROOMS]
+        search = SearchRequest(model=model.name, world=world, target=target, utterances=said)
+        with ThreadPoolExecutor() as pool:
+            calls = [pool.submit(answer_search, model, search)]
+            calls += [pool.submit(answer_parse, model, request) for request in parses]
+        for call in calls:
+            call.result()
 
 
 @functools.cache
@@ -156,7 +163,8 @@ def answer_parse(model: Model, request: ParseRequest) -> ParseAnswer:
         _check_world(model, "world", request.world)
         return ParseAnswer(readings=[], unknown_words=[], unread_words=[], pictures=_pictures(model, [request.world]))
     best = min(READINGS, model.parser.config.run.evaluation_beam)
-    found = model.parser.parse(request.world, request.utterances, best)
+    room = next(room for room in ROOMS if len(request.utterances) <= room)
+    found = model.parser.parse(request.world, request.utterances, best, room)
     worlds = [world for reading in found.readings for world in reading.worlds]
     return ParseAnswer(
         readings=[_reading(model.domain, reading) for reading in found.readings],
