@@ -54,7 +54,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
-ROOMS = (2, 5, MOST_UTTERANCES)
+ROOMS = (2, 3, 5, MOST_UTTERANCES)
 """For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
 EXAMPLES = 50
 """How many examples of a domain are there to choose from."""

@@ -170,13 +170,11 @@ async function refreshSearch() {
     if (state.say.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
     return;
   }
-  const found = await searchLatest("/api/search", {
-    model: state.model,
-    world: state.world,
-    target,
-    utterances: state.say,
-    beam: state.beam,
-    critic: state.critic,
+  const { model: name, world, say: utterances, beam, critic } = state;
+  const slow = setTimeout(() => searching.wait(true), 500);
+  const found = await searchLatest("/api/search", { model: name, world, target, utterances, beam, critic }).finally(() => {
+    clearTimeout(slow);
+    searching.wait(false);
   });
   searching.settings(state, model(), target, found.pictures[target]);
   searching.update(found);

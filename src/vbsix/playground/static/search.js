@@ -22,6 +22,7 @@ export function searchPanel(panel, onchange) {
   const step = h("input", { type: "range", min: 0, max: 0, value: 0, oninput: drawStep, "aria-label": "Iteration of the search" });
   const caption = h("output", { className: "caption" });
   const spaces = Object.fromEntries(["execution", "program"].map((name) => [name, spaceColumn(name)]));
+  const busy = h("p", { className: "quiet", hidden: true }, "Searching. The first search of a size is compiled, which takes some seconds.");
   const play = h("button", { type: "button", onclick: playSteps }, "Play");
   const buttons = [-1, 1].map((by) =>
     h("button", { type: "button", onclick: () => moveBy(by), "aria-label": by < 0 ? "Iteration before" : "Next iteration" }, by < 0 ? "◀" : "▶")
@@ -29,6 +30,7 @@ export function searchPanel(panel, onchange) {
   const result = h(
     "div",
     { hidden: true },
+    Object.values(spaces).map(({ whole }) => whole),
     h("div", { className: "stepper" }, buttons[0], step, buttons[1], play),
     caption,
     h("div", { className: "spaces" }, Object.values(spaces).map(({ element }) => element))
@@ -45,6 +47,7 @@ export function searchPanel(panel, onchange) {
     h("h3", {}, "Target"),
     target.element,
     h("p", { className: "row" }, follow, h("label", {}, "beam ", beam), criticLabel),
+    busy,
     result
   );
   let timer = null;
@@ -84,6 +87,9 @@ export function searchPanel(panel, onchange) {
       if (!panel.contains(element)) panel.replaceChildren(element);
     },
     stop,
+    wait(waiting) {
+      busy.hidden = !waiting;
+    },
     settings(state, model, targetWorld, picture) {
       target.update(model.domain, targetWorld, picture);
       beam.value = state.beam;
@@ -110,13 +116,14 @@ function spaceColumn(name) {
   const summary = h("p", { className: "found" });
   const counts = h("p", { className: "quiet" });
   const states = h("ul", { className: "states" });
-  const drawing = h("div", { className: "drawing", tabIndex: 0, role: "region", "aria-label": `Drawing of the search in ${name} space` });
-  const whole = h("details", {}, h("summary", {}, "The search as a picture"), drawing);
   const title = `${name[0].toUpperCase()}${name.slice(1)} space`;
-  const element = h("section", { className: "space", "aria-label": title }, h("h3", {}, title), summary, whole, counts, states);
+  const drawing = h("div", { className: "drawing", tabIndex: 0, role: "region", "aria-label": `${title} as a picture` });
+  const whole = h("details", {}, h("summary", {}, `${title} as a picture`), drawing);
+  const element = h("section", { className: "space", "aria-label": title }, h("h3", {}, title), summary, counts, states);
 
   return {
     element,
+    whole,
     drawWhole({ programs, drawing: svg, states: seen, left_out }) {
       const all = seen.length + left_out;
       const [best] = programs;
@@ -163,7 +170,7 @@ function card(state, transitions, pictures) {
     { className: `card ${state.kind}${onTheWay ? " on-the-way" : ""}` },
     figure,
     h("p", {}, h("span", { className: "kind" }, KINDS[state.kind]), tokens && h("code", {}, ` ${tokens}`), h("span", { className: "quiet" }, ways)),
-    h("p", {}, state.stack.length ? h("code", {}, state.stack.join(" ")) : h("span", { className: "quiet" }, "empty stack")),
+    h("p", {}, state.stack.length ? h("code", {}, state.stack.map(short).join(" ")) : h("span", { className: "quiet" }, "empty stack")),
     h(
       "p",
       {},
@@ -172,6 +179,9 @@ function card(state, transitions, pictures) {
     )
   );
 }
+
+/** A stack element as the drawing has it: `number:3` as 3, `object:3` as #3, `list:[1,2]` as [1,2]. */
+const short = (element) => element.replace(/^(number|color|fraction|list):/, "").replace("object:", "#");
 
 /** A probability in two digits, however small. */
 function number(logarithm) {
