@@ -14,7 +14,7 @@ _ORDINALS = ("", "first", "second", "third")
 
 def in_words(domain: str, command: Sequence[str]) -> str | None:
     """What a command says; None where it is not known, as in domains of one's own."""
-    rules, stack = _RULES.get(domain, {}), []
+    rules, stack = RULES.get(domain, {}), []
     for token in command:
         takes, say = _repeat(len(stack)) if token == "H0" else rules.get(token, (1, str))
         if token not in rules or takes > len(stack):
@@ -85,7 +85,7 @@ def _create(position: str, shirt: str, hat: str) -> str:
     return f"a person in {shirt} with {_hat(hat)} comes to {_position(position)}"
 
 
-_RULES: Mapping[str, Mapping[str, Rule]] = {
+RULES: Mapping[str, Mapping[str, Rule]] = {
     "scene": _language(
         "person",
         "people",

@@ -6,16 +6,17 @@ import sys
 
 import pytest
 import uvicorn
-from tiny_run import make_run
 
 from vbsix.playground import models
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    make_run(folder, (1,))
-    return str(folder)
+@pytest.fixture
+def run(monkeypatch) -> str:
+    """A run that need not be there."""
+    monkeypatch.setattr(
+        models, "load_models", lambda paths: {path.name: object.__new__(models.Model) for path in paths}
+    )
+    return "runs/run"
 
 
 @pytest.fixture

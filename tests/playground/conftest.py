@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -15,7 +16,7 @@ from vbsix.playground.models import Model, load_models
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory) -> Mapping[str, Model]:
+def run_folder(tmp_path_factory) -> Path:
     """Two seeds of a run with a critic: what they need is compiled once for both.
 
     They are not trained, but happen to draw policies that read what the tests say in several ways.
@@ -23,12 +24,19 @@ def models(tmp_path_factory) -> Mapping[str, Model]:
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     own = {"training.critic": True, "network.renormalise": True, "run.evaluation_beam": 64}
     make_run(folder, (6, 1), SETTINGS | own)
-    return load_models([folder])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models(run_folder) -> Mapping[str, Model]:
+    return load_models([run_folder])
 
 
 @pytest.fixture(scope="session")
 def server(models) -> Iterator[str]:
-    """The address of a running playground that has compiled what parses need."""
+    """The address of a running playground that has compiled what parses need, of one size only."""
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr("vbsix.playground.app.ROOMS", (5, 10))
     for model in models.values():
         answer_parse(model, ParseRequest(model=model.name, world="1:0 2:1", utterances=["swap them"]))
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
@@ -40,3 +48,4 @@ def server(models) -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         served.should_exit = True
         thread.join()
+    monkeypatch.undo()

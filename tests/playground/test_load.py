@@ -12,8 +12,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
+from urllib.parse import urlencode
 
 import pytest
+from browser import go, key_presses, open_browser
 from tiny_run import make_run
 
 from vbsix.playground.app import examples
@@ -92,6 +94,19 @@ async def type_together(address: str, clients: int, seconds: float) -> list[floa
 def memory(process: int) -> float:
     """Resident memory in MB."""
     return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) / 1024
+
+
+@pytest.mark.slow
+def test_a_key_press_is_drawn_at_once(served):
+    _, address = served
+    row = examples("scene")[0].row
+    asked = urlencode([("model", "scene"), ("world", row.worlds[0]), ("say", row.utterances[0])])
+    with open_browser() as browser:
+        page = browser.new_page()
+        go(page, f"{address}/#{asked}")
+        waits = key_presses(page, row.utterances[1])
+    print(f"key press to drawn world: median {median(waits):.3f} s, slowest {max(waits):.3f} s of {len(waits)}")
+    assert max(waits) < 0.2
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ import { show } from "./worlds.js";
 export function drawComparison(panel, answers) {
   const told = answers.filter(([, answer]) => answer.readings?.length);
   const ends = told.map(([, answer]) => answer.readings[0].commands.at(-1).world);
-  const usual = ends.toSorted((one, other) => count(ends, other) - count(ends, one))[0];
-  const agree = count(ends, usual);
+  const commonest = ends.toSorted((one, other) => count(ends, other) - count(ends, one))[0];
+  const agree = count(ends, commonest);
+  const usual = agree > 1 ? commonest : null; // where no two agree, none is the odd one out
   panel.replaceChildren(
     h("h2", {}, "Models side by side"),
     h(
@@ -17,7 +18,7 @@ export function drawComparison(panel, answers) {
       answers.length < 2
         ? "Only one model of this world is here. Give more of them: vbsix serve RUN-1 RUN-2 MODEL.safetensors"
         : told.length
-          ? `${agree} of ${answers.length} models come to the same world.`
+          ? `${usual ? `${agree} of ${answers.length}` : "No two"} models come to the same world.`
           : "Type an instruction to compare what the models make of it."
     ),
     h("div", { className: "models" }, answers.map(([model, answer]) => drawModel(model, answer, usual)))
@@ -36,12 +37,13 @@ function drawModel(model, answer, usual) {
     return article;
   }
   const end = reading.commands.at(-1).world;
+  const differs = usual !== null && end !== usual;
   const figure = h("figure", { className: "world" });
   show(figure, answer.pictures[end], { moving: false });
-  article.classList.toggle("differs", end !== usual);
+  article.classList.toggle("differs", differs);
   article.append(
     figure,
-    h("p", {}, end === usual ? "" : h("mark", {}, "another world"), ` confidence ${share(reading.confidence)}`),
+    h("p", {}, differs && h("mark", {}, "another world"), ` confidence ${share(reading.confidence)}`),
     h(
       "ol",
       {},
