@@ -3,9 +3,12 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import httpx
 import pytest
 
+from vbsix.playground.app import create_app
 from vbsix.playground.limits import MOST_BYTES, MOST_HEARD, Busy, Gate, LimitBody, TooSlow
+from vbsix.playground.models import Model
 
 
 def test_a_gate_lets_some_run_some_wait_and_refuses_the_rest():
@@ -41,6 +44,25 @@ def test_what_takes_too_long_holds_its_place_until_it_ends():
                 await asyncio.sleep(0.01)
 
     assert asyncio.run(use()) == 7
+
+
+@pytest.mark.parametrize(("error", "status", "words"), [(Busy, 429, "too many"), (TooSlow, 503, "too long")])
+def test_the_server_says_so(monkeypatch, error, status, words):
+    async def run(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Gate, "run", run)
+    app = create_app({"model": object.__new__(Model)})
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/api/parse", json={"model": "model", "world": "", "utterances": ["go"]})
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 def test_errors_of_the_call_come_through():

@@ -61,6 +61,7 @@ function toAddress({ view, model, world, say, read, target, beam, critic }) {
 
 /** A change that can be undone. */
 function change(changes) {
+  if (!state) return;
   commit();
   state = { ...state, ...changes };
   const depth = (history.state?.depth ?? 0) + 1;
@@ -210,7 +211,7 @@ function drawSettings() {
       const there = models.some((one) => one.domain === name);
       const title = there ? "" : `No model here: vbsix train ${name} --data synthetic --out runs/${name}`;
       const radio = { type: "radio", name: "domain", value: name, checked: name === domain, disabled: !there };
-      return h("label", { title }, h("input", { ...radio, onchange: () => choosing(name) }), name);
+      return h("label", { title }, h("input", { ...radio, onchange: guarded(() => choosing(name)) }), name);
     })
   );
   const options = models.filter((one) => one.domain === domain).map(({ name }) => h("option", { value: name }, name));
@@ -223,6 +224,11 @@ function drawButtons() {
   const depth = history.state?.depth ?? 0;
   $("undo").disabled = depth === 0;
   $("redo").disabled = depth >= Number(sessionStorage.getItem("deepest") ?? 0);
+}
+
+/** An action whose failure is told. */
+function guarded(action) {
+  return () => action().catch(({ message }) => complain(message));
 }
 
 function complain(message) {
@@ -253,7 +259,6 @@ async function giveRandom(withInstructions) {
   change({ world, read: [], ...own });
 }
 
-const guarded = (action) => () => action().catch(({ message }) => complain(message));
 $("random").addEventListener("click", guarded(() => giveRandom(false)));
 $("example").addEventListener("click", guarded(() => giveRandom(true)));
 $("undo").addEventListener("click", () => history.back());
