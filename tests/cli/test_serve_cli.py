@@ -23,7 +23,9 @@ def run(monkeypatch) -> str:
 def served(monkeypatch) -> list:
     """What would be served; nothing is compiled and nothing waits."""
     seen = []
-    monkeypatch.setattr("vbsix.playground.app.warm_up", lambda loaded, say: say(f"getting ready: {', '.join(loaded)}"))
+    monkeypatch.setattr(
+        "vbsix.playground.answers.warm_up", lambda loaded, say: say(f"getting ready: {', '.join(loaded)}")
+    )
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: seen.append((self.config.app, sockets[0])))
     return seen
 

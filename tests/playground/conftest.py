@@ -10,7 +10,8 @@ import pytest
 import uvicorn
 from tiny_run import SETTINGS, make_run
 
-from vbsix.playground.app import answer_parse, create_app
+from vbsix.playground.answers import answer_parse, examples
+from vbsix.playground.app import create_app
 from vbsix.playground.messages import ParseRequest
 from vbsix.playground.models import Model, load_models
 
@@ -34,9 +35,10 @@ def models(run_folder) -> Mapping[str, Model]:
 
 @pytest.fixture(scope="session")
 def server(models) -> Iterator[str]:
-    """The address of a running playground that has compiled what parses need, of one size only."""
+    """The address of a running playground that has compiled what parses and examples need, of one size only."""
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr("vbsix.playground.app.ROOMS", (5, 10))
+    monkeypatch.setattr("vbsix.playground.answers.ROOMS", (5, 10))
+    examples("tangrams")
     for model in models.values():
         answer_parse(model, ParseRequest(model=model.name, world="1:0 2:1", utterances=["swap them"]))
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:

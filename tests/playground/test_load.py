@@ -18,7 +18,7 @@ import pytest
 from browser import go, key_presses, open_browser
 from tiny_run import make_run
 
-from vbsix.playground.app import examples
+from vbsix.playground.answers import examples
 
 CLIENTS = 50
 PAUSE = 0.15

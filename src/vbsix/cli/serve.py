@@ -40,7 +40,8 @@ def serve(
     try:
         import uvicorn
 
-        from vbsix.playground.app import LOOPBACK, create_app, warm_up
+        from vbsix.playground.answers import warm_up
+        from vbsix.playground.app import LOOPBACK, create_app
     except ModuleNotFoundError as error:
         raise VbsixError(NO_EXTRA) from error
     use_compilation_cache()
@@ -62,7 +63,7 @@ def serve(
         warm_up(loaded, lambda text: typer.echo(text, err=True))
         address = f"[{host}]" if ":" in host else host
         typer.echo(f"ready after {time.monotonic() - began:.0f} s: http://{address}:{listener.getsockname()[1]}")
-        app = create_app(loaded, hosts=LOOPBACK if local else ["*"])
+        app = create_app(loaded, hosts=[*LOOPBACK, host] if local else ["*"])
         uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
 
 
