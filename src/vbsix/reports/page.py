@@ -131,7 +131,7 @@ def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Fig
     axes.set(xlabel="instructions", ylabel=f"accuracy on {runs[0].split}", ylim=(-0.03, 1.03))
     axes.set_xticks(sorted({int(name) for found in results for name in found.accuracy}))
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower left")
+    axes.legend(loc="best")
     return figure
 
 
