@@ -93,26 +93,29 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
 
-    def parse(self, world: str, utterances: Sequence[str], best: int = 1) -> Parse:
+    def parse(self, world: str, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
         """Reads utterances, each as a command, beginning in a world given in its text form.
 
         Args:
             world: the world before the first utterance.
             utterances: instructions in their order.
             best: how many readings are wanted; fewer come if the beam finds fewer.
+            room: for how many utterances the function is compiled; less is faster, and more compiles once more.
 
         Raises:
             VbsixError: the world does not parse, or an utterance is empty.
         """
-        return self.parse_many([(world, utterances)], best)[0]
+        return self.parse_many([(world, utterances)], best, room)[0]
 
-    def parse_many(self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1) -> list[Parse]:
+    def parse_many(
+        self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
+    ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches."""
         beam = self.config.run.evaluation_beam
         if not 1 <= best <= beam:
             raise VbsixError(f"{best} readings cannot be given: ask for 1 to {beam}, the beam of this model.")
         examples = [self._example(world, utterances) for world, utterances in requests]
-        capacity = _USUAL_UTTERANCES
+        capacity = room
         while examples and capacity < max(len(example.instructions) for example in examples):
             capacity *= 2
         batch = min(self.config.run.evaluation_batch, len(examples))
