@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vbsix.cli.jax_settings import prepare_jax
 from vbsix.cli.evaluate import BEST_HELP, read_split
+from vbsix.cli.jax_settings import prepare_jax
 
 
 def report(
