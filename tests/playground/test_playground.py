@@ -389,5 +389,6 @@ def test_a_few_random_requests_find_no_fault(server):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_many_random_requests_find_no_fault(server):
     _fuzz(server, 1000, ("/api/parse", "/api/search"))
