@@ -43,11 +43,10 @@ def test_others_can_reach_it_only_with_a_warning(vbsix, run, served):
     assert ended.err.startswith("warning: everybody who can reach 0.0.0.0")
 
 
-def test_without_a_model_it_says_how_to_get_one(vbsix, monkeypatch, tmp_path):
-    monkeypatch.setattr(models, "files", lambda package: tmp_path)
-    ended = vbsix("serve")
-    assert ended.code == 2
-    assert "vbsix train tangrams --data synthetic --out runs/tangrams" in ended.err
+def test_without_a_model_the_built_in_ones_are_served(vbsix, run, served):
+    ended = vbsix("serve", "--port", "0")
+    names = "alchemy.safetensors, scene.safetensors, tangrams.safetensors"
+    assert (ended.code, ended.err) == (0, f"getting ready: {names}\n")
 
 
 def test_without_its_extra_it_names_it(vbsix, monkeypatch):
