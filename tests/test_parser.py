@@ -58,6 +58,13 @@ def test_readings_do_what_they_say(parses):
         assert all(command.split()[-1] in ("AAdd", "ASwap", "ARemove", "H0") for command in reading.commands)
 
 
+@pytest.mark.slow
+def test_room_for_fewer_utterances_changes_nothing(parser, requests, parses):
+    for request, parse in zip(requests[:6], parses, strict=False):
+        again = parser.parse(*request, best=3, room=2)
+        assert [reading.tokens for reading in again.readings] == [reading.tokens for reading in parse.readings]
+
+
 def test_probabilities_are_those_of_the_policy(parses):
     assert any(len(parse.readings) > 1 for parse in parses)
     for parse in parses:

@@ -97,10 +97,10 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     lines = (out / "table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
-    assert len(by_run) == 9
+    assert len(by_run) == 18
     shares = read_result(out, "tangrams-vbsix")["accuracy"]["held-out"]["1"]
     assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{50 * sum(shares):.1f} ± ")
-    assert by_run["tangrams", "stochastic", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-"]
+    assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-"]
     assert sum(line.startswith("- tangrams-vbsix: 10 steps in ") for line in lines) == 1
     assert "mean ± standard deviation over 2 seeds, on the embedded corpus" in printed.out
     assert "best on dev" in printed.out
@@ -135,9 +135,9 @@ def test_a_run_that_was_broken_off_goes_on_elsewhere_as_if_it_was_not(ended, tmp
 def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduction, "finish", lambda run, *_: {"method": run.method})
     monkeypatch.setattr(reproduction, "draw_figure", lambda *_: [])
-    stopped = reproduce("figure5", tmp_path, *TINY, "--methods=value-only,vbsix,stochastic", "--minutes=0")
+    stopped = reproduce("figure5", tmp_path, *TINY, "--methods=value-only,execution-only,vbsix", "--minutes=0")
     assert stopped.code == 0
-    assert "still to do: tangrams-vbsix, tangrams-stochastic;" in stopped.out
+    assert "still to do: tangrams-value-only, tangrams-vbsix;" in stopped.out
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,10 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     rows = table_rows(TARGETS["table1"], results)
     assert ["scene", "vbsix", "3", "-", "-", "34.2 ± 27.5"] in rows
     assert ["tangrams", "mml", "5", "-", "-", "16.8 ± 14.1"] in rows
-    assert ["alchemy", "stochastic", "5", "-", "-", "-"] in rows
-    assert len(rows) == 18
+    assert ["alchemy", "vbsix-256", "5", "-", "-", "-"] in rows
+    wide = next(run for run in results if run.folder.name == "scene-vbsix-256")
+    assert (wide.method, wide.config.search.beam, wide.config.training.critic) == ("vbsix-256", 256, True)
+    assert len(rows) == 36
     one = next(run for run in results if run.folder.name == "alchemy-vbsix")
     half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
     result = {"accuracy": half, "best": {"accuracy": all_of_them}}
@@ -245,11 +247,15 @@ def test_an_observer_stops_when_time_is_up_or_its_user_wants_to():
 @pytest.mark.parametrize(
     ("target", "arguments", "message"),
     [
-        ("table2", [], "unknown target 'table2'. Did you mean 'table1'?"),
+        ("table9", [], "unknown target 'table9'. Did you mean 'table2'?"),
         ("table1", ["--domains=scene,tangram"], "unknown domain 'tangram'. Did you mean 'tangrams'?"),
-        ("table1", ["--methods=reinforce"], "unknown method of table1 'reinforce'"),
+        ("table1", ["--methods=value-only"], "unknown method of table1 'value-only'"),
         ("table1", ["--set=search.bean=3"], "unknown setting 'search.bean'"),
-        ("table1", ["--data=missing"], "missing: no such folder; give a folder with SCONE's files, or `synthetic`"),
+        (
+            "table1",
+            ["--data=missing"],
+            "missing: no such folder; give a folder with SCONE's files, a file of JSON lines",
+        ),
     ],
 )
 def test_what_the_user_can_mend_is_one_message(tmp_path, target, arguments, message):
@@ -264,7 +270,7 @@ def test_results_and_runs_with_other_settings_are_refused(ended, tmp_path):
     out, _ = ended
     refused = reproduce("table1", out, *TINY, "--set=search.epsilon=0.5")
     assert refused.code == 2
-    assert "tangrams-vbsix/run.json: made with other settings: search.epsilon is 0.15, not 0.5." in refused.err
+    assert "tangrams-vbsix/run.json: made with other settings: search.epsilon is 0.1, not 0.5." in refused.err
     shutil.copytree(out / "results", tmp_path / "results")
     refused = reproduce("table1", tmp_path, *ARGUMENTS, "--seeds=3")
     assert refused.code == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -31,9 +33,11 @@ SETTINGS = {
 }
 
 
-def make_run(folder: Path, seeds: tuple[int, ...] = SEEDS) -> tuple[Run, Task, Learner]:
+def make_run(
+    folder: Path, seeds: tuple[int, ...] = SEEDS, settings: Mapping[str, Any] = SETTINGS
+) -> tuple[Run, Task, Learner]:
     """A run of tangrams on the embedded corpus; the last seed is said to have done best."""
-    run = Run(folder, override(Config(domain="tangrams"), SETTINGS), "mml", seeds, "synthetic")
+    run = Run(folder, override(Config(domain="tangrams"), settings), "mml", seeds, "synthetic")
     task = create_run(run)
     learners = create_learners(task.domain, run.config, jnp.asarray(seeds))
     save_checkpoint(run.checkpoints, STEPS, learners, seeds, "the run's", {})

@@ -6,7 +6,7 @@ has a vertex, and an actor score, in each. Transitions that were merged lead to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +40,8 @@ class SeenState:
     expanded_at: int | None
     """For a dropped state of execution space: after how many tokens the same state was first in the beam, if it was;
     programs may run through it there."""
+    value: float | None = None
+    """V, the critic score; None without a critic, or where it has no say."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,20 @@ class Inspection:
 
 
 def inspect_search(
-    domain: Domain, graph: Graph, programs: Programs, *, space: str, limit: int | None = None
+    domain: Domain,
+    graph: Graph,
+    programs: Programs,
+    *,
+    space: str,
+    limit: int | None = None,
+    values: Callable[[State], Any] | None = None,
 ) -> Inspection:
     """Turns the outcome of `program_search` on one example into plain Python.
 
     With a limit on the number of states, those on the way to correct terminal states come first (to incorrect ones,
     where none is correct): along the programs found, then where most of the probability of correct programs runs. A
     quarter of the places is for other states: the most probable that branch off from what is given, of each iteration
-    and each kind in turn.
+    and each kind in turn. `values` gives the critic scores of a batch of states, not a number where it has no say.
     """
     graph, programs = jax.tree.map(np.asarray, (graph, programs))
     web = _layered(graph)
@@ -127,7 +135,7 @@ def inspect_search(
             if np.isfinite(log_probability)
         ),
         iterations=tuple(_iterations(graph)),
-        states=tuple(_states(domain, graph, web, chosen, space)),
+        states=tuple(_states(domain, graph, web, chosen, space, values)),
         transitions=tuple(_transitions(domain, web, place, set().union(*courses))),
         left_out=count - chosen.shape[0],
     )
@@ -258,13 +266,21 @@ def _iterations(graph: Graph) -> Iterator[SeenIteration]:
         yield SeenIteration(t + 1, int(alive[t]), successors, merged, correct, incorrect, kept, live - kept)
 
 
-def _states(domain: Domain, graph: Graph, web: _Layered, chosen: np.ndarray, space: str) -> Iterator[SeenState]:
+def _states(
+    domain: Domain,
+    graph: Graph,
+    web: _Layered,
+    chosen: np.ndarray,
+    space: str,
+    values: Callable[[State], Any] | None,
+) -> Iterator[SeenState]:
     """The vertices with their worlds and stacks: beams hold their states, the others are executed once more."""
     t, slot, token = web.iteration[chosen], web.rank[chosen], np.full(chosen.shape, -1)
     held = slot >= 0
     source = web.source[chosen[~held]]
     t[~held], slot[~held], token[~held] = t[~held] - 1, web.rank[web.origin[source]], web.token[source]
     states, done = _execute(domain, _at(graph.beam.states, (t, slot)), token)
+    scores = np.full(done.shape, np.nan) if values is None else np.asarray(values(states))
     keys = graph.expansion.successor_keys[t, slot, token].tolist()
     first_expanded: dict[tuple[int, ...], int] = {}
     if space == "execution":
@@ -282,6 +298,7 @@ def _states(domain: Domain, graph: Graph, web: _Layered, chosen: np.ndarray, spa
             instructions_done=int(done[n]),
             log_probability=float(web.log_chart[vertex]),
             expanded_at=first_expanded.get(tuple(keys[n])) if dropped else None,
+            value=float(scores[n]) if kind == "beam" and np.isfinite(scores[n]) else None,
         )
 
 

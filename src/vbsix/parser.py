@@ -93,26 +93,29 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
 
-    def parse(self, world: str, utterances: Sequence[str], best: int = 1) -> Parse:
+    def parse(self, world: str, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
         """Reads utterances, each as a command, beginning in a world given in its text form.
 
         Args:
             world: the world before the first utterance.
             utterances: instructions in their order.
             best: how many readings are wanted; fewer come if the beam finds fewer.
+            room: for how many utterances the function is compiled; less is faster, and more compiles once more.
 
         Raises:
             VbsixError: the world does not parse, or an utterance is empty.
         """
-        return self.parse_many([(world, utterances)], best)[0]
+        return self.parse_many([(world, utterances)], best, room)[0]
 
-    def parse_many(self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1) -> list[Parse]:
+    def parse_many(
+        self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
+    ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches."""
         beam = self.config.run.evaluation_beam
         if not 1 <= best <= beam:
             raise VbsixError(f"{best} readings cannot be given: ask for 1 to {beam}, the beam of this model.")
         examples = [self._example(world, utterances) for world, utterances in requests]
-        capacity = _USUAL_UTTERANCES
+        capacity = room
         while examples and capacity < max(len(example.instructions) for example in examples):
             capacity *= 2
         batch = min(self.config.run.evaluation_batch, len(examples))
@@ -272,7 +275,8 @@ def load(path: str | Path, seed: int | None = None, *, best: bool = False, domai
     here or made known by `register_domain`.
 
     Args:
-        path: the folder or the file.
+        path: the folder or the file; where there is none of that name, a model that comes with vbsix, such as
+            `tangrams`.
         seed: which seed of the run; None takes the one that did best on its dev split.
         best: take the policy of the step at which it did best on dev, instead of the newest.
         domain: the language; None takes the one that is known by the model's name for it.
@@ -280,22 +284,38 @@ def load(path: str | Path, seed: int | None = None, *, best: bool = False, domai
     Raises:
         VbsixError: there is no whole model at the path, or it does not have that seed.
     """
-    path = Path(path)
+    path = find_model(path)
     if not path.is_dir():
         model = _read_model(path, domain)
         _require_seed(path, seed, [model.provenance["seed"]])
         return model
     run = open_run(path)
     _require_seed(path, seed, run.seeds)
-    return _read_run(run, [best_seed(run) if seed is None else seed], best, domain)[0]
+    return _read_run(run, [best_seed(run, best) if seed is None else seed], best, domain)[0]
 
 
 def load_all(path: Path, *, best: bool = False, domain: Domain | None = None) -> list[Parser]:
     """A parser for each seed of a run; of an exported model, the one that it holds."""
+    path = find_model(path)
     if not path.is_dir():
         return [_read_model(path, domain)]
     run = open_run(path)
     return _read_run(run, run.seeds, best, domain)
+
+
+PRETRAINED = Path(__file__).parent / "pretrained"
+"""Models that come with vbsix, each with a card that tells where it comes from and what it can do."""
+
+
+def pretrained_models() -> dict[str, Path]:
+    """The models that come with vbsix, by name."""
+    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"))}
+
+
+def find_model(path: str | Path) -> Path:
+    """The path if there is something at it, else the model of that name which comes with vbsix, if there is one."""
+    path = Path(path)
+    return path if path.exists() else pretrained_models().get(str(path), path)
 
 
 def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
@@ -303,8 +323,13 @@ def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
         raise VbsixError(f"{path}: has no seed {seed}; it has {', '.join(map(str, known))}.")
 
 
-def best_seed(run: Run) -> int:
-    """The seed with the best mean accuracy on dev when the run was last evaluated; the first, if it never was."""
+def best_seed(run: Run, best: bool = False) -> int:
+    """The seed with the best mean accuracy on dev when the run was last evaluated; the first, if it never was.
+
+    With `best`, the one that was better than all others at any time.
+    """
+    if best and run.best.exists():
+        return run.seeds[int(np.argmax(read_tensors(run.best)[1]["scores"]))]
     latest = dict.fromkeys(run.seeds, 0.0)
     for row in read_metrics(run.metrics):
         if accuracies := row.get("accuracy", {}).get("dev"):

@@ -32,6 +32,11 @@ def plot_runs(folders: Sequence[Path], path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise VbsixError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}.")
+    save(plot_curves(folders), path)
+
+
+def plot_curves(folders: Sequence[Path]) -> Figure:
+    """The drawing that `plot_runs` writes."""
     figure = Figure(figsize=(15, 4.5), layout="constrained")
     left, middle, right = figure.subplots(1, 3, sharex=True)
     prepare(left, "hit accuracy, longest examples", share=True)
@@ -49,7 +54,7 @@ def plot_runs(folders: Sequence[Path], path: Path) -> None:
         draw_curve(right, label, curve(rows, "value_error"))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
-    save(figure, path)
+    return figure
 
 
 def curve(rows: Sequence[Row], *path: str) -> Curve:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,56 @@ from vbsix.training.run import Observer, Run, create_run, evaluate_splits, train
 from vbsix.training.task import SYNTHETIC, Split, Task, load_task
 
 PAPER_ACCURACY = {
-    "scene": {"mml": {3: (8.4, 2.0), 5: (7.2, 1.3)}, "vbsix": {3: (34.2, 27.5), 5: (28.2, 20.7)}},
-    "alchemy": {"mml": {3: (41.9, 22.8), 5: (33.2, 20.1)}, "vbsix": {3: (74.5, 1.1), 5: (64.8, 1.5)}},
-    "tangrams": {"mml": {3: (32.5, 20.7), 5: (16.8, 14.1)}, "vbsix": {3: (65.0, 0.8), 5: (43.0, 1.3)}},
+    "test": {
+        "scene": {
+            "mml": {3: (8.4, 2.0), 5: (7.2, 1.3)},
+            "mml-64": {3: (15.4, 12.6), 5: (12.3, 9.6)},
+            "expert-mml": {3: (1.8, 1.5), 5: (1.6, 1.2)},
+            "vbsix": {3: (34.2, 27.5), 5: (28.2, 20.7)},
+        },
+        "alchemy": {
+            "mml": {3: (41.9, 22.8), 5: (33.2, 20.1)},
+            "mml-64": {3: (44.6, 23.7), 5: (36.3, 20.6)},
+            "expert-mml": {3: (29.4, 22.7), 5: (23.1, 18.8)},
+            "vbsix": {3: (74.5, 1.1), 5: (64.8, 1.5)},
+        },
+        "tangrams": {
+            "mml": {3: (32.5, 20.7), 5: (16.8, 14.1)},
+            "mml-64": {3: (45.6, 18.0), 5: (25.8, 12.6)},
+            "expert-mml": {3: (2.4, 0.8), 5: (1.2, 0.5)},
+            "vbsix": {3: (65.0, 0.8), 5: (43.0, 1.3)},
+        },
+    },
+    "dev": {
+        "scene": {
+            "mml": {3: (5.5, 0.5), 5: (3.8, 0.6)},
+            "execution-only": {3: (7.4, 10.4), 5: (4.0, 5.8)},
+            "value-only": {3: (7.6, 8.3), 5: (3.4, 2.9)},
+            "vbsix": {3: (31.0, 24.7), 5: (22.6, 19.6)},
+        },
+        "alchemy": {
+            "mml": {3: (36.4, 26.5), 5: (25.4, 23.0)},
+            "execution-only": {3: (41.3, 28.6), 5: (28.2, 23.27)},
+            "value-only": {3: (78.5, 1.0), 5: (72.8, 1.3)},
+            "vbsix": {3: (81.9, 1.3), 5: (75.2, 2.9)},
+        },
+        "tangrams": {
+            "mml": {3: (34.4, 18.3), 5: (15.6, 12.8)},
+            "execution-only": {3: (33.5, 15.5), 5: (12.7, 10.4)},
+            "value-only": {3: (66.8, 1.5), 5: (42.8, 1.9)},
+            "vbsix": {3: (68.6, 2.0), 5: (44.2, 2.1)},
+        },
+    },
 }
-"""Test accuracy in % by number of utterances: mean and standard deviation over 6 seeds, at a beam of 32 (Table 1)."""
+"""Accuracy in % by number of utterances: mean and standard deviation over 6 seeds (Tables 1 and 2)."""
+VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "mml-64": ("mml", {"search.beam": 64}),
+    "vbsix-256": (
+        "vbsix",
+        {"search.beam": 256, "search.rerank": 1024, "training.policy_states": 1024, "training.value_states": 1024},
+    ),
+}
+"""Methods of other sizes: the method's name and its settings."""
 PAPER_ANALYSIS = {
     "scene": {"paths": 143903, "correct_discarded": 18.5},
     "alchemy": {"paths": 5892, "correct_discarded": 11.2},
@@ -43,7 +89,7 @@ PAPER_ANALYSIS = {
 }
 """What the beam holds in execution space (section "Analysis")."""
 
-DOMAINS = tuple(PAPER_ACCURACY)
+DOMAINS = tuple(PAPER_ANALYSIS)
 METRICS = ("hit", "hit_longest", "value_error", "value_error_high", "paths", "correct_discarded", "policy_loss")
 """What a result keeps of a run's metrics."""
 MOST_POINTS = 200
@@ -93,18 +139,13 @@ def plan(target: Target, source: str, folder: Path, seeds: int, assignments: Seq
         seeds: how many.
         assignments: changes of settings, as in `search.beam=64`.
     """
-    settings, changes = quick if source == SYNTHETIC else preset, read_assignments(assignments)
-    return [
-        Run(
-            folder / "runs" / f"{domain}-{method}",
-            override(settings(domain, method), {**changes, "domain": domain}),
-            method,
-            tuple(range(seeds)),
-            source,
-        )
-        for domain in DOMAINS
-        for method in target.methods
-    ]
+    make, changes = quick if source == SYNTHETIC else preset, read_assignments(assignments)
+    runs = []
+    for domain, name in product(DOMAINS, target.methods):
+        method, sizes = VARIANTS.get(name, (name, {}))
+        config = override(make(domain, method), {**sizes, **changes, "domain": domain})
+        runs.append(Run(folder / "runs" / f"{domain}-{name}", config, name, tuple(range(seeds)), source))
+    return runs
 
 
 def find_result(run: Run) -> Result | None:
@@ -296,14 +337,18 @@ def _points(metric: Mapping[str, list[float]] | None) -> Curve:
     return [(int(step), [mean - spread, mean + spread]) for step, mean, spread in columns]
 
 
-def _accuracy_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    paper = PAPER_ACCURACY[run.config.domain].get(run.method, {})
-    split = TEST[_data(run.source)]
+def _test_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    yield from _accuracy_rows(run, TEST[_data(run.source)], "test", (result, result.get("best", {})))
+
+
+def _dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    yield from _accuracy_rows(run, "dev", "dev", (result,))
+
+
+def _accuracy_rows(run: Run, split: str, paper_split: str, measured: Sequence[Result]) -> Iterator[list[str]]:
+    paper = PAPER_ACCURACY[paper_split][run.config.domain].get(run.method, {})
     for length in run.config.data.evaluation:
-        ours = [
-            _spread(measured["accuracy"][split][str(length)] if measured else [], 100)
-            for measured in (result, result.get("best"))
-        ]
+        ours = [_spread(one["accuracy"][split][str(length)] if one else [], 100) for one in measured]
         theirs = "{} ± {}".format(*paper[length]) if length in paper else MISSING
         yield [run.config.domain, run.method, str(length), *ours, theirs]
 
@@ -324,14 +369,21 @@ def _spread(values: Sequence[float | None], scale: float = 1) -> str:
 TARGETS: Mapping[str, Target] = {
     "table1": TableTarget(
         "Table 1: test accuracy, %",
-        ("mml", "vbsix", "stochastic"),
+        ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "vbsix-256"),
         ("domain", "method", "utterances", "last step", "best on dev", "paper"),
-        _accuracy_rows,
+        _test_rows,
         "Best on dev: of each seed, the policy at the step where it did best there.",
+    ),
+    "table2": TableTarget(
+        "Table 2: dev accuracy without execution space, without a critic, without both, %",
+        ("mml", "execution-only", "value-only", "vbsix"),
+        ("domain", "method", "utterances", "last step", "paper"),
+        _dev_rows,
+        "The method mml has neither.",
     ),
     "figure5": FigureTarget(
         "Figure 5: hit accuracy on the longest training examples",
-        ("mml", "execution-only", "value-only", "vbsix", "stochastic"),
+        ("mml", "execution-only", "value-only", "vbsix"),
         {"hit_longest": "{method}"},
         share=True,
     ),

@@ -14,7 +14,7 @@ import jax
 import pytest
 from training.tiny import ARGUMENTS, environment
 
-from vbsix.cli.cache import use_compilation_cache
+from vbsix.cli.jax_settings import prepare_jax
 from vbsix.cli.train import choose_config, new_folder
 from vbsix.training.config import METHODS, QUICK, override, preset, read_toml, to_toml
 from vbsix.training.metrics import read_metrics
@@ -41,7 +41,7 @@ def ended(tmp_path_factory):
 def test_a_run_is_told_in_plain_lines(ended):
     folder, out = ended
     lines = out.splitlines()
-    assert lines[0] == "stochastic learns tangrams from 40 examples, 2 seeds"
+    assert lines[0] == "vbsix learns tangrams from 40 examples, 2 seeds"
     assert lines[1] == f"all of it goes to {folder}"
     assert any(line.startswith("step 4/6 ") and " hit " in line and "policy loss" in line for line in lines)
     assert any(line.startswith("step 6  held-out accuracy, 2 utterances: ") for line in lines)
@@ -55,6 +55,7 @@ def test_at_the_end_it_tells_what_was_learned_and_what_to_do_with_it(ended):
         *[(split, length) for split in ("dev", "held-out phrasings") for length in "12"],
         ("spurious, dev", "2"),
         ("spurious, held-out phrasings", "2"),
+        ("spurious, found in training", "2"),
     ]
     for number in (1, 2):
         for split in ("dev", "held-out phrasings"):
@@ -66,11 +67,12 @@ def test_at_the_end_it_tells_what_was_learned_and_what_to_do_with_it(ended):
 def test_the_result_is_one_json_object(ended):
     folder, _ = ended
     result = json.loads((folder / "result.json").read_text())
-    assert (result["method"], result["domain"], result["steps"]) == ("stochastic", "tangrams", 6)
+    assert (result["method"], result["domain"], result["steps"]) == ("vbsix", "tangrams", 6)
     for split in ("dev", "held-out"):
         assert result["accuracy"][split].keys() == {"1", "2"}
         assert all(len(shares) == 2 for shares in result["accuracy"][split].values())
         assert len(result["spurious"][split]) == 2
+    assert len(result["spurious"]["train"]) == 2
     assert result["accuracy"]["dev"]["2"][1] == read_metrics(folder / "metrics.jsonl")[-1]["accuracy"]["dev"]["2"]
 
 
@@ -98,7 +100,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, vbsix):
         (["--set=search.bean=3"], "unknown setting 'search.bean'. Did you mean 'search.beam'?"),
         (["--set=search.beam"], "'search.beam' is not a setting: write NAME=VALUE"),
         (["--set=search.beam=many"], "search.beam: expected a whole number, not 'many'"),
-        (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, or `synthetic`"),
+        (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, a file of JSON lines"),
         (["--data=."], "tangrams-train.tsv: no such file"),
         (["--config=missing.toml"], "missing.toml: No such file or directory"),
         (["--resume=."], ".: holds no run"),
@@ -169,11 +171,11 @@ def test_a_full_disk_is_one_message(vbsix, tmp_path, monkeypatch):
 
 def test_what_the_command_line_says_goes_before_what_the_file_says(tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text('domain = "scene"\n[search]\nbeam = 7\nspace = "program"\n[training]\nsteps = 5\n')
+    file.write_text('domain = "scene"\n[search]\nbeam = 7\nexploration = "slots"\n[training]\nsteps = 5\n')
     chosen, method = choose_config(None, "folder", None, None, file, [])
     assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("scene", 7, 5)
     assert chosen.data == preset("scene").data
-    assert method == "custom", "no method of ours samples in program space"
+    assert method == "custom", "no method has random slots and all paths of the graph"
     chosen, method = choose_config("alchemy", "folder", "mml", 9, file, ["search.beam=8"])
     assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("alchemy", 8, 9)
     assert chosen.data == preset("alchemy").data
@@ -191,10 +193,10 @@ def test_a_method_is_not_changed_by_a_file_that_was_made_for_another(tmp_path, m
 
 def test_the_embedded_corpus_has_settings_of_its_own():
     quick, method = choose_config(None, "synthetic", None, None, None, [])
-    assert (quick.domain, method) == ("tangrams", "stochastic")
+    assert (quick.domain, method) == ("tangrams", "vbsix")
     assert quick.training.steps == QUICK["training.steps"]
     paper, _ = choose_config(None, "folder", None, None, None, [])
-    assert paper == preset("tangrams", "stochastic")
+    assert paper == preset("tangrams", "vbsix")
 
 
 def test_config_show_prints_what_train_reads(vbsix, tmp_path):
@@ -225,15 +227,15 @@ def no_cache():
 
 def test_what_is_compiled_is_kept_for_the_next_time(no_cache, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    use_compilation_cache()
+    prepare_jax()
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "vbsix" / "jax")
     monkeypatch.setenv("XDG_CACHE_HOME", "elsewhere")
-    use_compilation_cache()
+    prepare_jax()
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "vbsix" / "jax")
 
 
 def test_it_is_kept_at_home_by_default(no_cache, monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    use_compilation_cache()
+    prepare_jax()
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / ".cache" / "vbsix" / "jax")

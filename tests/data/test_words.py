@@ -103,14 +103,11 @@ def test_the_first_of_equal_words_counts(glove):
     assert words.vectors[words.lookup("a")] == 1
 
 
-def test_padding_and_unknown_are_drawn_like_the_words_and_always_the_same(glove):
-    numbers = np.random.default_rng(1).normal(3.0, 0.1, (50, 200))
-    path = glove("".join(f"w{i} {' '.join(map(str, row))}\n" for i, row in enumerate(numbers)))
-    words = load_glove(path)
-    special = words.vectors[[PADDING, UNKNOWN]]
-    assert abs(special.mean() - 3.0) < 0.03 and 0.08 < special.std() < 0.12
-    assert (special[0] != special[1]).any()
-    np.testing.assert_array_equal(special, load_glove(path).vectors[:2])
+def test_padding_and_unknown_are_the_same_however_much_of_the_file_is_there(glove):
+    few, many = load_glove(glove("a 1 2 3 4\n")), load_glove(glove("a 1 2 3 4\nb 5 6 7 8\n"))
+    special = few.vectors[[PADDING, UNKNOWN]]
+    assert 0.1 < special.std() < 1 and (special[0] != special[1]).all()
+    np.testing.assert_array_equal(special, many.vectors[[PADDING, UNKNOWN]])
 
 
 def test_all_malformed_lines_are_reported_together(glove):

@@ -341,10 +341,10 @@ def test_it_trains(language, tmp_path):
     path = tmp_path / "examples.jsonl"
     example = {"context": 2, "instructions": ["as it is"], "target": target}
     path.write_text("".join(json.dumps({**example, "instructions": [f"as it is {n}"]}) + "\n" for n in range(20)))
-    config = tiny_config("stochastic", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
+    config = tiny_config("execution-only", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
     task = load_task(config, str(path), domain)
     watcher = Watcher()
-    trained = train(Run(tmp_path / "run", config, "stochastic", (0, 1), str(path)), task, watcher)
+    trained = train(Run(tmp_path / "run", config, "execution-only", (0, 1), str(path)), task, watcher)
     assert all(row["hit"] > 0 for row in watcher.rows)
     assert watcher.rows[-1]["policy_loss"] < watcher.rows[0]["policy_loss"] or len(domain.tokens) == 1
     assert trained.accuracies["dev"]["all"] == [1.0, 1.0]

@@ -71,7 +71,7 @@ def test_tangrams_in_plain_python_gives_the_same_searches(tangrams):
 
 
 def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
-    config = tiny_config("stochastic")
+    config = tiny_config("execution-only")
     task = load_task(config, "synthetic")
     seeds, curves = jnp.array([0]), []
     for domain in tangrams:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbsix.search.merging import _places, best_of_group, choose, log_sum_by_group, lookup, representatives
+from vbsix.search.merging import _places, best_of_group, choose, lookup, merge_prefixes, representatives
 
 COUNT, QUERIES = 24, 16
 PLACES = 1 << 16
@@ -20,7 +20,7 @@ PLACES = 1 << 16
 
 compiled_representatives = jax.jit(representatives)
 compiled_lookup = jax.jit(lookup)
-compiled_log_sum = jax.jit(log_sum_by_group)
+compiled_merge = jax.jit(merge_prefixes)
 compiled_best = jax.jit(best_of_group)
 
 
@@ -129,10 +129,12 @@ def test_log_sum_by_group(values, groups):
     total = defaultdict(float)
     for value, index in zip(values, group, strict=True):
         total[index] += math.exp(value)
-    found = compiled_log_sum(np.array(values, np.float32), np.array(group, np.int32)).tolist()
+    found = compiled_merge(np.array(values, np.float32), np.arange(COUNT, dtype=np.float32), np.array(group, np.int32))
     for index in range(COUNT):
         expected = math.log(total[index]) if total[index] else -math.inf
-        assert found[index] == pytest.approx(expected, abs=1e-4)
+        assert found.log_sum[index] == pytest.approx(expected, abs=1e-4)
+        members = [one for one in range(COUNT) if group[one] == index and values[one] > -math.inf]
+        assert found.paths[index] == sum(members)
 
 
 @given(values=lists(values_strategy, COUNT), groups=lists(st.integers(0, 5), COUNT))
@@ -146,8 +148,8 @@ def test_best_of_group(values, groups):
 
 def test_log_sum_of_tiny_probabilities():
     """Thirty-five tokens of a nearly uniform policy are beyond what a float32 can hold as a probability."""
-    found = compiled_log_sum(np.full(COUNT, -500, np.float32), np.zeros(COUNT, np.int32))
-    assert found[0] == pytest.approx(-500 + math.log(COUNT), abs=1e-4)
+    found = compiled_merge(np.full(COUNT, -500, np.float32), np.ones(COUNT, np.float32), np.zeros(COUNT, np.int32))
+    assert found.log_sum[0] == pytest.approx(-500 + math.log(COUNT), abs=1e-4)
 
 
 def test_choose():

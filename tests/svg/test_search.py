@@ -96,6 +96,14 @@ def test_tokens_carry_their_probabilities_where_these_differ(inspection):
     assert {"1 (0.5)", "-1 (0.05)"} <= set(texts(root))
 
 
+def test_critic_scores_are_written_where_there_are_some(inspection):
+    assert "critic score" not in "".join(draw(inspection).itertext())
+    first, *others = inspection.states
+    texts = list(draw(replace(inspection, states=(replace(first, value=0.256), *others))).itertext())
+    assert "0.26" in texts and "critic score" in texts
+    assert any(text.endswith("; critic score 0.26") for text in texts)
+
+
 def test_what_is_left_out_is_said(inspection):
     written = texts(draw(inspection))
     assert "A program was found. Drawn are 7 of 13 states. Policy: made up." in written

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from vbsix.svg import Picture, document, world_svg
+from vbsix.svg import Picture, document, inline, world_svg
 
 STAGE = "1:r_ 2:__ 3:by 4:__ 5:__ 6:__ 7:__ 8:__ 9:__ 10:po"
 BEAKERS = "1:ggg 2:_ 3:yo 4:_ 5:rr 6:_ 7:pbro"
@@ -20,6 +20,28 @@ def letters(picture: Picture) -> list[str]:
     return [text.text or "" for text in parse(picture).iter("text") if text.get("font-weight") == "bold"]
 
 
+def pieces(picture: Picture) -> list[tuple[str, tuple[float, float]]]:
+    """What can move, and where it is."""
+    found = []
+    for group in parse(picture).iter("g"):
+        if piece := group.get("data-piece"):
+            x, y = group.get("transform", "").removeprefix("translate(").removesuffix(")").split()
+            found.append((piece, (float(x), float(y))))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("domain", "world", "names"),
+    [
+        ("scene", STAGE, ["r_", "by", "po"]),
+        ("alchemy", BEAKERS, list("gggyorrpbro")),
+        ("tangrams", ROW, list("03412")),
+    ],
+)
+def test_what_moves_is_marked(domain, world, names):
+    assert [piece for piece, _ in pieces(world_svg(domain, world))] == names
+
+
 def test_people_carry_the_letters_of_shirt_and_hat():
     assert letters(world_svg("scene", STAGE)) == ["r", "b", "y", "p", "o"]
 
@@ -27,7 +49,7 @@ def test_people_carry_the_letters_of_shirt_and_hat():
 def test_beakers_are_filled_from_the_bottom():
     picture = world_svg("alchemy", "1:yo 2:_ 3:_ 4:_ 5:_ 6:_ 7:_")
     assert letters(picture) == ["y", "o"]
-    yellow, orange = [float(unit.get("y", "")) for unit in parse(picture).iter("rect")]
+    (_, yellow), (_, orange) = (place for _, place in pieces(picture))
     assert orange < yellow
 
 
@@ -71,6 +93,13 @@ def test_another_domain_shows_its_text():
     picture = world_svg("chess", "e4 <e5> & \x00")
     assert parse(picture).text == "e4 <e5> & \ufffd"
     assert picture.width > 0 and picture.height > 0
+
+
+def test_a_fragment_fits_into_a_page():
+    root = ElementTree.fromstring(inline(world_svg("tangrams", ROW)))
+    assert root.get("viewBox") == "0 0 130 40"
+    assert (root.tag, root.get("width")) == ("svg", None)
+    assert root[0].get("role") == "img" and root[0][0].tag == "title"  # what a screen reader says
 
 
 def test_a_fragment_makes_a_document():

@@ -36,7 +36,7 @@ def value_of(config: Config, name: str) -> object:
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_the_presets_are_those_of_the_paper(domain):
-    config = preset(domain)
+    config = preset(domain, "paper-vbsix")
     steps, start, baseline = {
         "scene": (22_500, 5_000, 1e-5),
         "alchemy": (31_500, 5_000, 1e-2),

@@ -9,7 +9,7 @@ import pytest
 from reference.tables import TableDomain, Tables
 
 from vbsix.search import Problem, SearchConfig, extract_negatives, program_search
-from vbsix.training.values import build_value_examples
+from vbsix.training.values import label_graph, label_programs
 
 A = np.array([0.6, 0.3, 0.8])
 """The probability of `a` in the states 0, 1 and 2."""
@@ -27,12 +27,17 @@ def searched(toy):
     return program_search(toy, log_policy, None, problem, jax.random.key(0), instructions=1, config=config)
 
 
+def label(graph, programs, negatives, late, labels, size):
+    if labels == "graph":
+        return label_graph(graph, late, size=size)
+    wrong = extract_negatives(graph, negatives, "execution").programs
+    return label_programs(graph, programs, wrong, late, paper=labels == "paper", size=size)
+
+
 def build(searched, labels, *, late=None, size=20):
     programs, graph = searched
     late = jnp.ones(graph.beam.alive.size, bool) if late is None else late
-    examples = build_value_examples(
-        graph, programs, extract_negatives(graph, 4, "execution").programs, late, labels=labels, size=size
-    )
+    examples = label(graph, programs, 4, late, labels, size)
     places = np.asarray(graph.beam.states["place"]).reshape(-1)[np.asarray(examples.vertices)]
     mask = np.asarray(examples.mask)
     by_place = dict(zip(places[mask].tolist(), np.asarray(examples.labels)[mask].tolist(), strict=True))
@@ -96,10 +101,10 @@ def test_graph_labels_cover_states_that_lead_nowhere():
     programs, graph = program_search(
         domain, domain.policy, None, problem, jax.random.key(0), instructions=1, config=config
     )
-    late, negatives = jnp.ones(graph.beam.alive.size, bool), extract_negatives(graph, 1, "execution").programs
+    late = jnp.ones(graph.beam.alive.size, bool)
     found = {}
     for labels in ("suffix", "graph"):
-        examples = build_value_examples(graph, programs, negatives, late, labels=labels, size=9)
+        examples = label(graph, programs, 1, late, labels, 9)
         states = np.asarray(graph.beam.states).reshape(-1)[np.asarray(examples.vertices)]
         mask = np.asarray(examples.mask)
         found[labels] = dict(zip(states[mask].tolist(), np.asarray(examples.labels)[mask].tolist(), strict=True))

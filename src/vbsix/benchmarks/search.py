@@ -42,7 +42,7 @@ from vbsix.search import (
     program_search,
 )
 from vbsix.search.beam import INVALID, LIVE
-from vbsix.search.merging import best_of_group, choose, log_sum_by_group, representatives
+from vbsix.search.merging import choose, merge_prefixes, representatives
 
 COMBINATIONS = "program", "program+critic", "execution", "execution+critic"
 PARTS = "executor", "merging", "policy", "critic", "extraction", "rest"
@@ -150,7 +150,7 @@ def _parts(domain: Domain, sizes: Sizes, reading: Reading, examples: Arrays, gra
         group = jnp.arange(kind.size, dtype=jnp.int32)
         if merges:
             group = representatives(layer.expansion.successor_keys.reshape(-1, 2), kind != INVALID)
-        return group, log_sum_by_group(values, group), best_of_group(values, group)
+        return group, merge_prefixes(values, jnp.repeat(layer.beam.paths, layer.expansion.kind.shape[1]), group)
 
     def policy(reading: Reading, graph: Graph):
         of_state = reading.policy.for_example(domain, reading.policy_tables)

@@ -19,7 +19,9 @@ from vbsix.cli.parse import parse
 from vbsix.cli.plot import plot
 from vbsix.cli.reproduce import reproduce
 from vbsix.cli.search import search
+from vbsix.cli.serve import serve
 from vbsix.cli.train import train
+from vbsix.cli.write_report import report
 from vbsix.errors import VbsixError
 
 app = typer.Typer(
@@ -36,8 +38,10 @@ app.command(context_settings={"ignore_unknown_options": True})(execute)
 app.command()(search)
 app.command()(train)
 app.command()(plot)
+app.command()(report)
 app.command()(evaluate)
 app.command()(parse)
+app.command()(serve)
 app.command()(export)
 app.command()(reproduce)
 app.add_typer(config.app, name="config")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vbsix.cli.cache import use_compilation_cache
 from vbsix.cli.domains import OwnDomain, own_domain
+from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import UnknownName, VbsixError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def evaluate(
 
     Example: vbsix evaluate runs/scene --data data --split test
     """
-    use_compilation_cache()
+    prepare_jax()
     from rich.console import Console
     from rich.progress import track
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vbsix.cli.cache import use_compilation_cache
 from vbsix.cli.domains import OwnDomain, own_domain
+from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def parse(
 
     Example: vbsix parse runs/tangrams --world "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
     """
-    use_compilation_cache()
+    prepare_jax()
     from vbsix.parser import load
 
     if (world is None) != (not utterances):

@@ -19,12 +19,14 @@ from vbsix.drawing import draw_world
 from vbsix.evaluation import predict_tokens
 from vbsix.execution import execute
 from vbsix.training.run import Run, Trained
-from vbsix.training.spurious import spurious_shares
+from vbsix.training.spurious import spurious_finds, spurious_shares
 from vbsix.training.task import Task
 
 SHOWN = 2
 """How many examples of each split are shown."""
-_SPLITS = {"held-out": "held-out phrasings"}
+FOUND = "train"
+"""Stands for the programs that searches find for training rows."""
+_SPLITS = {"held-out": "held-out phrasings", FOUND: "found in training"}
 Predictions = dict[str, np.ndarray]
 """For each split, token ids [S, N, L]."""
 Shares = dict[str, list[float | None]]
@@ -46,11 +48,12 @@ def predict_longest(run: Run, task: Task, trained: Trained) -> Predictions:
     }
 
 
-def find_spurious(run: Run, task: Task, predictions: Predictions) -> Shares:
-    """How many of each seed's right programs pass through wrong worlds."""
-    return {
+def find_spurious(run: Run, task: Task, trained: Trained, predictions: Predictions) -> Shares:
+    """How many of each seed's right programs pass through wrong worlds, and of those that it finds for training."""
+    shares = {
         name: spurious_shares(task, task.splits[name], _longest(run), tokens) for name, tokens in predictions.items()
     }
+    return shares | {FOUND: spurious_finds(task, trained.learners.networks, _longest(run))}
 
 
 def _longest(run: Run) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.cli.cache import use_compilation_cache
+from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="table1, figure5, figure6 or analysis.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="table1, table2, figure5, figure6 or analysis.")],
     data: Annotated[
         str, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files, or the embedded corpus.")
     ] = "data",
@@ -47,7 +47,7 @@ def reproduce(
 
     Example: vbsix reproduce table1 --data data --domains tangrams --minutes 50
     """
-    use_compilation_cache()
+    prepare_jax()
     from vbsix import reproduction
     from vbsix.training.display import create_display, stop_on_interrupt
     from vbsix.training.run import Interrupted

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.cli.cache import use_compilation_cache
 from vbsix.cli.domains import complete_domain, own_domain
+from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
 if TYPE_CHECKING:
     from vbsix.training.config import Config
 
-DEFAULT_METHOD = "stochastic"
+DEFAULT_METHOD = "vbsix"
 METHOD_HELP = (
-    "stochastic (ours, the default) or the paper's: vbsix, mml, execution-only, value-only, expert-mml, reinforce."
+    "vbsix (the default), mml, execution-only, value-only, expert-mml or reinforce; paper-vbsix or paper-mml for what "
+    "was published to the letter."
 )
 
 
@@ -74,7 +75,7 @@ def train(
 
     Example: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64
     """
-    use_compilation_cache()
+    prepare_jax()
     from vbsix.cli.report import find_spurious, predict_longest, print_report
     from vbsix.training.display import create_display, stop_on_interrupt
     from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
@@ -106,7 +107,7 @@ def train(
         typer.echo(str(stopped), err=True)
         raise typer.Exit(130) from None
     predictions = predict_longest(run, task, trained)
-    spurious = find_spurious(run, task, predictions)
+    spurious = find_spurious(run, task, trained, predictions)
     save_result(run, trained, spurious)
     if not quiet:
         print_report(run, task, trained, spurious, predictions)

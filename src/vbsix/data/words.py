@@ -99,7 +99,7 @@ def load_words(
 def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = True) -> Words:
     """The first `limit` words (None: all) of a file in GloVe's text form: a line is a word and its numbers.
 
-    Padding and unknown words get vectors drawn with the mean and spread of those read, the same ones every time.
+    Padding and unknown words get random vectors, the same ones however much of the file is there.
     Raises `InvalidData` with every malformed line.
     """
     words: list[str] = []
@@ -120,8 +120,7 @@ def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = Tr
         problems.append(f"{path}: no words in the file")
     if problems:
         raise InvalidData(problems)
-    vectors = np.stack(rows)
-    return _with_special(words, vectors, float(vectors.mean()), float(vectors.std()), normalise)
+    return _with_special(words, np.stack(rows), normalise)
 
 
 def random_words(texts: Iterable[str], dimensions: int = 100, seed: int = 0, normalise: bool = True) -> Words:
@@ -129,7 +128,7 @@ def random_words(texts: Iterable[str], dimensions: int = 100, seed: int = 0, nor
     tokens = {token for text in texts for token in text.split()}
     words = sorted({list(spellings(token))[-1] if normalise else token.lower() for token in tokens})
     vectors = np.random.default_rng(seed).normal(0.0, RANDOM_SPREAD, (len(words), dimensions)).astype(np.float32)
-    return _with_special(words, vectors, 0.0, RANDOM_SPREAD, normalise)
+    return _with_special(words, vectors, normalise)
 
 
 def _parse_line(line: bytes, dimensions: int | None) -> tuple[str, np.ndarray]:
@@ -149,6 +148,6 @@ def _parse_line(line: bytes, dimensions: int | None) -> tuple[str, np.ndarray]:
     return word, vector.astype(np.float32)
 
 
-def _with_special(words: list[str], vectors: np.ndarray, mean: float, spread: float, normalise: bool) -> Words:
-    special = np.random.default_rng(0).normal(mean, spread, (2, vectors.shape[1])).astype(np.float32)
+def _with_special(words: list[str], vectors: np.ndarray, normalise: bool) -> Words:
+    special = np.random.default_rng(0).normal(0.0, RANDOM_SPREAD, (2, vectors.shape[1])).astype(np.float32)
     return Words(("<padding>", "<unknown>", *words), np.concatenate([special, vectors]), normalise)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from vbsix.domains.base import Domain, Observation, State
 from vbsix.models.config import NetworkConfig
 from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
-from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense
+from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense, pick
 from vbsix.models.policy import Policy
 
 
@@ -105,7 +105,7 @@ class Critic(eqx.Module):
     ) -> Float[Array, ""]:
         """The value of one state of the example before the sigmoid; `world` is what the domain observes of it."""
         current = jnp.arange(tables.first.shape[0]) == instruction
-        hidden = jax.nn.relu(current @ tables.first + tables.stack(observation) + tables.world(world))
+        hidden = jax.nn.relu(pick(current, tables.first) + tables.stack(observation) + tables.world(world))
         return self.third(jax.nn.relu(self.second(hidden)))[0]
 
     def value(

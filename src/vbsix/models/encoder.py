@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation
 from vbsix.models.config import NetworkConfig
-from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense
+from vbsix.models.layers import AttributeEmbedding, Dense, hot, one_hot
 
 
 class Utterances(NamedTuple):
@@ -63,6 +63,7 @@ class UtteranceEncoder(eqx.Module):
     ) -> tuple[Float[Array, " units"], Float[Array, "T units"]]:
         """The last states and all states of one utterance."""
 
+        @jax.checkpoint  # its parts are cheaper to compute again for the gradient than to keep one by one
         def read_word(states, word):
             state, cell = states
             gates, is_word = word
@@ -91,9 +92,9 @@ def _turn(both: Array) -> Array:
 class StackTable(eqx.Module):
     """A linear map of the embedded stack, ready to be applied to many states."""
 
-    constants: Float[Array, "values slot"]
-    objects: AttributeTable
-    bias: Float[Array, " slot"]
+    slot: Float[Array, "rows slot"]
+    """A row for each constant, for each (place, attribute, id) of the objects, and for there being objects."""
+    counts: tuple[int, ...] = eqx.field(static=True)
     weight: Float[Array, "stack outputs"]
 
     def __call__(self, observation: Observation) -> Float[Array, " outputs"]:
@@ -102,9 +103,11 @@ class StackTable(eqx.Module):
     def slots(self, observation: Observation) -> Float[Array, "slots slot"]:
         """The embedding of each slot; an empty one is zero."""
         ids = observation.objects
-        constants = jax.nn.one_hot(observation.values - 1, len(self.constants), dtype=self.bias.dtype) @ self.constants
+        objects = jax.vmap(lambda ids: hot(ids, self.counts))(ids)
+        constants = one_hot(observation.values, len(self.slot) - objects.shape[1] - 1)
         occupied = jnp.any(ids > 0, axis=(1, 2))
-        return constants + jax.vmap(self.objects)(ids) + occupied[:, None] * self.bias[None, :]
+        rows = jnp.concatenate([constants, objects, occupied[:, None]], axis=1)
+        return rows.astype(self.slot.dtype) @ self.slot
 
 
 class StackEncoder(eqx.Module):
@@ -126,4 +129,5 @@ class StackEncoder(eqx.Module):
     def table(self, weight: Float[Array, "stack outputs"]) -> StackTable:
         """The linear map `weight` of the concatenated slots."""
         objects = self.attributes.table(self.objects.weight)
-        return StackTable(self.constants, objects, self.objects.bias, weight)
+        rows = jnp.concatenate([self.constants, objects.rows, self.objects.bias[None]])
+        return StackTable(rows, objects.counts, weight)

@@ -36,6 +36,21 @@ class Dense(eqx.Module):
         return x @ self.weight + self.bias
 
 
+def one_hot(ids: Int[Array, " places"], count: int) -> Bool[Array, "places count"]:
+    """A flag for each id from 1 to `count` at each place; none is set for id 0."""
+    return ids[:, None] == jnp.arange(1, count + 1)[None, :]
+
+
+def hot(ids: Int[Array, "places attributes"], counts: tuple[int, ...]) -> Bool[Array, " rows"]:
+    """A flag for each (place, attribute, id), of which there are as many as `counts` has for the attribute."""
+    return jnp.concatenate([one_hot(ids[:, k], count) for k, count in enumerate(counts)], axis=1).reshape(-1)
+
+
+def pick(flags: Bool[Array, " n"], rows: Float[Array, "n outputs"]) -> Float[Array, " outputs"]:
+    """The one row that is flagged: a sum that becomes part of what is done with it, unlike a gather or a product."""
+    return jnp.sum(jnp.where(flags[:, None], rows, 0.0), axis=0)
+
+
 class AttributeTable(eqx.Module):
     """A linear map of concatenated attribute embeddings, as a sum of one row for each (place, attribute, id)."""
 
@@ -44,8 +59,7 @@ class AttributeTable(eqx.Module):
 
     def __call__(self, ids: Int[Array, "places attributes"]) -> Float[Array, " outputs"]:
         # A product with a multi-hot vector: for tables this small faster than gathering rows, and so is its gradient.
-        hot = [jax.nn.one_hot(ids[:, k] - 1, count, dtype=self.rows.dtype) for k, count in enumerate(self.counts)]
-        return jnp.concatenate(hot, axis=1).reshape(-1) @ self.rows
+        return hot(ids, self.counts).astype(self.rows.dtype) @ self.rows
 
 
 class AttributeEmbedding(eqx.Module):

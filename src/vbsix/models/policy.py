@@ -14,7 +14,7 @@ from vbsix.domains.base import Domain, Observation, State
 from vbsix.errors import VbsixError
 from vbsix.models.config import NetworkConfig
 from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
-from vbsix.models.layers import MASKED, AttributeEmbedding, Dense, glorot, renormalise
+from vbsix.models.layers import MASKED, AttributeEmbedding, Dense, glorot, pick, renormalise
 
 
 class PolicyTables(NamedTuple):
@@ -31,7 +31,7 @@ class PolicyTables(NamedTuple):
     word_logits: Float[Array, "words A"]
     """The logits of attention to each of these words."""
     mask: Bool[Array, "M T"]
-    """Where there is a word."""
+    """What is read of each utterance."""
 
 
 class Policy(eqx.Module):
@@ -88,7 +88,8 @@ class Policy(eqx.Module):
             query_logits=(self.tokens @ self.from_query).T,
             keys=memory @ self.attention,
             word_logits=memory @ (self.tokens @ self.from_words).T,
-            mask=utterances.mask,
+            # An utterance without words has its padding read, which says nothing.
+            mask=utterances.mask | ~jnp.any(utterances.mask, axis=1, keepdims=True),
         )
 
     def log_probabilities(
@@ -96,12 +97,12 @@ class Policy(eqx.Module):
     ) -> Float[Array, " A"]:
         """The log π of all tokens in one state of the example."""
         current = jnp.arange(tables.first.shape[0]) == instruction
-        hidden = jax.nn.relu(current @ tables.first + tables.stack(observation))
+        hidden = jax.nn.relu(pick(current, tables.first) + tables.stack(observation))
         query = jax.nn.relu(self.second(hidden))
         # Attention over the words of all utterances with those of the current one unmasked: one product for all
         # states instead of a gather for each.
         readable = (tables.mask & current[:, None]).reshape(-1)
-        attention = jax.nn.softmax(jnp.where(readable, tables.keys @ query, MASKED)) * readable
+        attention = jax.nn.softmax(jnp.where(readable, tables.keys @ query, MASKED))
         return jax.nn.log_softmax(query @ tables.query_logits + attention @ tables.word_logits)
 
     def for_example(

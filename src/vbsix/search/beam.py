@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 from vbsix.domains.base import Domain, State, Target
 from vbsix.search.config import SearchConfig
 from vbsix.search.exploration import behaviour, explore_slots, perturb
-from vbsix.search.merging import best_of_group, choose, log_sum_by_group, representatives
+from vbsix.search.merging import Merged, choose, merge_prefixes, representatives
 
 Policy = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
 """log π(a | s) of all tokens, given one state of the example at hand and which tokens are valid there; the others are
@@ -118,24 +118,24 @@ def beam_search(
         log_successors = beam.log_chart[:, None] + expansion.log_policy
         log_prefixes = jnp.where(live, log_successors.reshape(-1), -jnp.inf)
         group = _merge(expansion.successor_keys.reshape(-1, 2), kinds, config.space)
-        log_chart = perturbed = log_sum_by_group(log_prefixes, group)
+        merged = merge_prefixes(log_prefixes, jnp.repeat(beam.paths, expansion.kind.shape[1]), group)
+        perturbed = merged.log_sum
         if config.exploration == "sampling":
             noisy = perturb(key, beam.perturbed, log_successors).reshape(-1)
             perturbed = jnp.full_like(noisy, -jnp.inf).at[group].max(jnp.where(live, noisy, -jnp.inf))
-        chosen = _rank(domain, critic, problem, successors, log_chart, perturbed, config, instructions)
+        chosen = _rank(domain, critic, problem, successors, merged.log_sum, perturbed, config, instructions)
         if config.exploration == "slots":
-            chosen = explore_slots(key, chosen, jnp.isfinite(log_chart), config.epsilon)
-        following = _next_beam(beam, successors, log_prefixes, log_chart, perturbed, group, chosen)
-        late = _is_late(domain, problem, beam.states, config) & beam.alive
-        expansion = expansion._replace(
-            representative=group.reshape(expansion.kind.shape),
-            late=jnp.sum(late) / jnp.maximum(jnp.sum(beam.alive), 1),
-        )
-        return following, Graph(beam, expansion)
+            chosen = explore_slots(key, chosen, jnp.isfinite(merged.log_sum), config.epsilon)
+        following = _next_beam(successors, merged, perturbed, chosen, tokens=expansion.kind.shape[1])
+        return following, Graph(beam, expansion._replace(representative=group.reshape(expansion.kind.shape)))
 
     start = _first_beam(domain, problem.world, instructions, config.beam)
     steps = jnp.arange(length), jax.random.split(key, length)
-    return jax.lax.scan(iterate, start, steps)[1]
+    graph = jax.lax.scan(iterate, start, steps)[1]
+    late = jax.vmap(lambda states: _is_late(domain, problem, states, config))(graph.beam.states) & graph.beam.alive
+    keys = jax.vmap(jax.vmap(domain.key))(graph.beam.states)
+    share = jnp.sum(late, axis=1) / jnp.maximum(jnp.sum(graph.beam.alive, axis=1), 1)
+    return graph._replace(expansion=graph.expansion._replace(keys=keys, late=share))
 
 
 def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Beam:
@@ -168,7 +168,7 @@ def _expand(
         correct = jax.vmap(jax.vmap(lambda state: domain.matches(state, problem.target)))(successors)
     kind = jnp.where(valid, jnp.where(finished, jnp.where(correct, CORRECT, INCORRECT), LIVE), INVALID)
     expansion = Expansion(
-        keys=jax.vmap(domain.key)(beam.states),
+        keys=jnp.zeros((kind.shape[0], 2), jnp.uint32),
         log_policy=log_policy,
         kind=kind.astype(jnp.int8),
         successor_keys=jax.vmap(jax.vmap(domain.key))(successors),
@@ -248,24 +248,15 @@ def best_states(
 
 
 def _next_beam(
-    beam: Beam,
-    successors: State,
-    log_prefixes: Float[Array, " N"],
-    log_chart: Float[Array, " N"],
-    perturbed: Float[Array, " N"],
-    group: Int[Array, " N"],
-    chosen: Int[Array, " K"],
+    successors: State, merged: Merged, perturbed: Float[Array, " N"], chosen: Int[Array, " K"], *, tokens: int
 ) -> Beam:
-    tokens = log_prefixes.shape[0] // beam.paths.shape[0]
     taken, index = chosen >= 0, jnp.maximum(chosen, 0)
-    best = best_of_group(log_prefixes, group)[index]
-    live = jnp.isfinite(log_prefixes)
-    paths = jnp.zeros_like(log_chart).at[group].add(jnp.where(live, jnp.repeat(beam.paths, tokens), 0.0))
+    best = merged.best[index]
     return Beam(
         states=choose(successors, index),
-        log_chart=jnp.where(taken, log_chart[index], -jnp.inf),
+        log_chart=jnp.where(taken, merged.log_sum[index], -jnp.inf),
         perturbed=jnp.where(taken, perturbed[index], -jnp.inf),
-        paths=jnp.where(taken, paths[index], 0.0),
+        paths=jnp.where(taken, merged.paths[index], 0.0),
         parent=jnp.where(taken, best // tokens, -1),
         token=jnp.where(taken, best % tokens, -1),
         chosen=chosen,

@@ -38,9 +38,9 @@ def label(text: str, x: float, y: float, size: float = 12, **attributes: str | f
     return tag("text", plain(text), **{"x": x, "y": y, "font_size": size, "fill": INK, **attributes})
 
 
-def place(markup: str, x: float, y: float) -> str:
+def place(markup: str, x: float, y: float, **attributes: str | float) -> str:
     """A fragment moved so that its corner is at x, y."""
-    return tag("g", markup, transform=f"translate({_number(x)} {_number(y)})")
+    return tag("g", markup, transform=f"translate({_number(x)} {_number(y)})", **attributes)
 
 
 def path(*commands: str | float, **attributes: str | float) -> str:
@@ -67,6 +67,12 @@ def document(picture: Picture, title: str, description: str) -> str:
         )
         + "\n"
     )
+
+
+def inline(picture: Picture) -> str:
+    """A picture inside a page, as wide as the page lets it be."""
+    box = f"0 0 {_number(picture.width)} {_number(picture.height)}"
+    return tag("svg", picture.markup, viewBox=box, font_family=SANS)
 
 
 def _quote(value: str | float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vbsix.svg.elements import FAINT, MONO, Picture, document, label, path, place, tag
 from vbsix.svg.layout import arrange
-from vbsix.svg.states import ACTOR, CORRECT, STYLES, WORDS, card, mark, probability
+from vbsix.svg.states import ACTOR, CORRECT, CRITIC, STYLES, WORDS, card, mark, probability
 from vbsix.svg.worlds import world_svg
 
 if TYPE_CHECKING:  # pictures do without JAX
@@ -86,6 +86,8 @@ def _legend(inspection: Inspection) -> Picture:
         (path("M", 0, 9, "H", 28, stroke=CORRECT, stroke_width=2.8), 28, "on a program found"),
         (label("0.1", 0, 13, 12, fill=ACTOR, font_weight="bold"), 20, "actor score"),
     ]
+    if any(state.value is not None for state in inspection.states):
+        swatches.append((label("0.1", 0, 13, 12, fill=CRITIC, font_weight="bold"), 20, "critic score"))
     parts, x = [], 0.0
     for markup, width, words in swatches:
         parts += [place(markup, x, 0), label(words, x + width + 6, 13, 12)]

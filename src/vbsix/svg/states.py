@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # pictures do without JAX
 
 ACTOR = "#1f5fbf"
 """Colour of actor scores, as in the paper."""
+CRITIC = "#2a7d3f"
+"""Colour of critic scores, likewise."""
 CORRECT, CORRECT_TEXT = "#b87900", "#7a5000"
 INCORRECT = "#b5473a"
 STYLES: dict[str, dict[str, str | float]] = {
@@ -40,13 +42,16 @@ def card(domain: str, state: SeenState, *, instructions: int) -> Picture:
     height = foot + 7
     faded = 0.6 if state.kind == "pruned" else 1
     inside = place(world.markup, PAD, PAD) + place(_stack(state, world.width), PAD, PAD + world.height + 6)
-    score = label(probability(state.log_probability), PAD, foot, 11, fill=ACTOR, font_weight="bold")
+    actor, critic = probability(state.log_probability), "" if state.value is None else f"{state.value:.2f}"
+    score = label(actor, PAD, foot, 11, fill=ACTOR, font_weight="bold")
+    score += label(critic, PAD + 12 + 6.5 * len(actor), foot, 11, fill=CRITIC, font_weight="bold") if critic else ""
     notes = label(_note(state, instructions), width - PAD, foot, 9.5, fill=FAINT, text_anchor="end")
     frame = tag("rect", width=width, height=height, rx=7, **STYLES[state.kind])
     badge = place(mark(state.kind), width - 4, 3)
     words = (
         f"{WORDS[state.kind]} after {state.iteration} tokens; world {state.world or '(empty)'}; "
-        f"stack {' '.join(state.stack) or '(empty)'}; probability {probability(state.log_probability)}"
+        f"stack {' '.join(state.stack) or '(empty)'}; probability {actor}"
+        f"{f'; critic score {critic}' if critic else ''}"
     )
     markup = tag(
         "g", tag("title", plain(words)), frame, tag("g", inside, opacity=faded), score, notes, badge, class_=state.kind

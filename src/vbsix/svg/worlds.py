@@ -22,7 +22,8 @@ def world_svg(domain: str, world: str) -> Picture:
     """A picture of a world in its text form; of a domain that has no picture, the text itself.
 
     The world is taken to be valid: `Domain.parse_world` is what checks it. All worlds of a built-in domain have the
-    same size. The fragment uses no ids, classes or style sheets, so that any number of them fit on a page.
+    same size. The fragment uses no ids, classes or style sheets, so that any number of them fit on a page. What moves
+    is marked by `data-piece`, which says what it looks like, so that a page can let it move.
     """
     return _PICTURES.get(domain, _text)(world)
 
@@ -35,7 +36,7 @@ def _scene(world: str) -> Picture:
         if content == "__":
             people.append(tag("circle", cx=(place_ - 0.5) * cell, cy=floor - 3, r=1.2, fill=_EMPTY))
         else:
-            people.append(place(_person(content[0], content[1]), (place_ - 0.5) * cell, floor))
+            people.append(place(_person(content[0], content[1]), (place_ - 0.5) * cell, floor, data_piece=content))
             wears = f"{NAMES[content[1]]} hat" if content[1] != "_" else "no hat"
             words.append(f"position {place_}: {NAMES[content[0]]} shirt, {wears}")
     stage = path("M", 0, floor, "H", 10 * cell, stroke=_LINE, stroke_width=1)
@@ -67,15 +68,19 @@ def _alchemy(world: str) -> Picture:
         beakers.append(_position(place_, cell, height))
         units = content.replace("_", "")
         for level, colour in enumerate(units, start=1):
-            top = bottom - level * unit
-            size = {"x": left, "y": top, "width": right - left, "height": unit}
-            beakers.append(tag("rect", **size, fill=ALCHEMY_COLOURS[colour], stroke="#ffffff", stroke_width=0.5))
-            beakers.append(_letter(colour, (left + right) / 2, top + 8, 9))
+            liquid = _unit(colour, right - left, unit)
+            beakers.append(place(liquid, left, bottom - level * unit, data_piece=colour))
         glass = ("M", left - 1.5, 0.5, "L", left, 3, "V", bottom, "H", right, "V", 3, "L", right + 1.5, 0.5)
         beakers.append(path(*glass, fill="none", stroke=_LINE, stroke_width=1.2, stroke_linejoin="round"))
         inside = ", ".join(ALCHEMY_NAMES[colour] for colour in units)
         words.append(f"beaker {place_}: {inside or 'empty'}")
     return _picture("; ".join(words), beakers, 7 * cell, height)
+
+
+def _unit(colour: str, width: float, height: float) -> str:
+    size = {"x": 0, "y": 0, "width": width, "height": height}
+    liquid = tag("rect", **size, fill=ALCHEMY_COLOURS[colour], stroke="#ffffff", stroke_width=0.5)
+    return liquid + _letter(colour, width / 2, 8, 9)
 
 
 def _tangrams(world: str) -> Picture:
@@ -85,7 +90,8 @@ def _tangrams(world: str) -> Picture:
     for place_, identity in enumerate(_contents(world), start=1):
         name, colour = SHAPES[identity]
         shapes.append(_position(place_, cell, height))
-        shapes.append(place(_shape(identity, name, colour), (place_ - 0.5) * cell, floor - 13))
+        shape = _shape(identity, name, colour)
+        shapes.append(place(shape, (place_ - 0.5) * cell, floor - 13, data_piece=identity))
         words.append(f"position {place_}: shape {identity}, a {name}")
     if not words:
         shapes.append(label("an empty row", width / 2, floor - 9, 10, fill=FAINT, text_anchor="middle"))
@@ -119,7 +125,7 @@ _PICTURES: dict[str, Callable[[str], Picture]] = {"scene": _scene, "alchemy": _a
 
 
 def _picture(words: str, parts: list[str], width: float, height: float) -> Picture:
-    return Picture(tag("g", tag("title", plain(words)), *parts), width, height)
+    return Picture(tag("g", tag("title", plain(words)), *parts, role="img"), width, height)
 
 
 def _contents(world: str) -> list[str]:

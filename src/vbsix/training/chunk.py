@@ -53,7 +53,7 @@ def train_chunk(
     def step(learners: Learner, number: Int[Array, ""]) -> tuple[Learner, Metrics]:
         def of_seed(learner: Learner, seed: Int[Array, ""]) -> tuple[Learner, Metrics]:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), seed), number)
-            return train_step(domain, config, learner, vectors, examples, key, critic_ranks=critic_ranks)
+            return train_step(domain, config, learner, vectors, examples, key, number, critic_ranks=critic_ranks)
 
         return jax.vmap(of_seed)(learners, seeds)
 

@@ -6,15 +6,24 @@ The worlds in between are looked at after training alone: nothing learns from th
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
+from vbsix.search import Graph, Problem, beam_search
+from vbsix.training.config import Config
+from vbsix.training.objectives import correct_flow
+from vbsix.training.step import Networks, make_heads, read_example
 from vbsix.training.task import Split, Task
+
+MOST_SEARCHED = 100
+"""Rows of which `spurious_finds` looks for programs."""
 
 
 def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarray, "S N L"]) -> list[float | None]:
@@ -26,19 +35,101 @@ def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarra
         length: how many of the rows' first utterances the programs are for; of whole rows (0) it is not known.
         tokens: each seed's program for each row.
     """
-    known = [place for place, row in enumerate(split.rows) if length and None not in row.worlds[: length + 1]]
+    known = _known(split, length)
     if not known:
         return [None] * len(tokens)
-    rows = Split([split.rows[place] for place in known])
-    by_length = [task.arrays(rows.examples(end)) for end in range(1, length + 1)]
-    between = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *(arrays.target for arrays in by_length))
-    right = np.asarray(passes_through(task.domain, by_length[-1].world, between, jnp.asarray(tokens[:, known])))
+    examples, between = _with_worlds_between(task, split, known, length)
+    right = np.asarray(passes_through(task.domain, examples.world, between, jnp.asarray(tokens[:, known])))
     correct = right[:, :, -1]
     spurious = correct & ~right.all(axis=-1)
     return [
         float(wrong.sum() / count) if (count := of_seed.sum()) else None
         for wrong, of_seed in zip(spurious, correct, strict=True)
     ]
+
+
+def spurious_finds(task: Task, networks: Networks, length: int) -> list[float | None]:
+    """For each seed, how much of what its searches find for training rows is spurious; None if nothing is found.
+
+    Programs count by their probability, as they do in learning.
+
+    Args:
+        task: the data.
+        networks: leaves have a leading axis over seeds.
+        length: how many of the rows' first utterances are searched for.
+    """
+    seeds = jax.tree.leaves(networks)[0].shape[0]
+    known = _known(task.train, length)[:MOST_SEARCHED]
+    if not known:
+        return [None] * seeds
+    examples, between = _with_worlds_between(task, task.train, known, length)
+    found = _search(task.domain, task.config, networks, jnp.asarray(task.words.vectors), examples, between)
+    hit, share = map(np.asarray, found)
+    return [float(share[seed][hit[seed]].mean()) if hit[seed].any() else None for seed in range(seeds)]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _search(
+    domain: Domain, config: Config, networks: Networks, vectors: Array, examples: Arrays, between: Any
+) -> tuple[Bool[Array, "S N"], Float[Array, "S N"]]:
+    """Whether a search finds a program, and how much of what it finds is spurious."""
+
+    def of_seed(networks: Networks):
+        def of_example(case: tuple[Arrays, Any]):
+            example, worlds = case
+            heads = make_heads(domain, networks, read_example(domain, networks, vectors, example))
+            logit = heads.critic_logit
+            graph = beam_search(
+                domain,
+                heads.expert or heads.policy,
+                (lambda state: jax.nn.sigmoid(logit(state))) if logit else None,
+                Problem(example.world, example.instructions, example.target),
+                jax.random.key(0),
+                instructions=example.words.shape[0],
+                config=config.search,
+            )
+            return graph.hit, spurious_share(domain, graph, worlds)
+
+        return jax.lax.map(of_example, (examples, between), batch_size=config.training.batch)
+
+    return jax.lax.map(of_seed, networks)
+
+
+def spurious_share(domain: Domain, graph: Graph, worlds: Any) -> Float[Array, ""]:
+    """How much of the probability of all correct paths of a graph is of those that pass through a wrong world.
+
+    Args:
+        domain: the language.
+        graph: of a search.
+        worlds: those wanted after each command; leaves [M, ...].
+    """
+
+    def is_faithful(state: State) -> Bool[Array, " A"]:
+        def ends_right(successor: State) -> Bool[Array, ""]:
+            done = domain.instructions_done(successor)
+            wanted = jax.tree.map(lambda leaf: leaf[jnp.maximum(done - 1, 0)], worlds)
+            return (done == domain.instructions_done(state)) | domain.matches(successor, wanted)
+
+        return jax.vmap(ends_right)(domain.expand(state)[0])
+
+    faithful = jax.vmap(jax.vmap(is_faithful))(graph.beam.states)
+    log_policy = jnp.where(faithful, graph.expansion.log_policy, -jnp.inf)
+    restricted = graph._replace(expansion=graph.expansion._replace(log_policy=log_policy))
+    log_all, log_faithful = (correct_flow(each).log_reward[0, 0] for each in (graph, restricted))
+    return jnp.where(jnp.isfinite(log_all), 1.0 - jnp.exp(log_faithful - jnp.where(graph.hit, log_all, 0.0)), 0.0)
+
+
+def _known(split: Split, length: int) -> list[int]:
+    """The rows that tell the world after each of their first utterances."""
+    return [place for place, row in enumerate(split.rows) if length and None not in row.worlds[: length + 1]]
+
+
+def _with_worlds_between(task: Task, split: Split, places: Sequence[int], length: int) -> tuple[Arrays, Any]:
+    """Examples of some rows, and the worlds after each utterance: leaves [N, M, ...]."""
+    rows = Split([split.rows[place] for place in places])
+    by_length = [task.arrays(rows.examples(end)) for end in range(1, length + 1)]
+    between = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *(arrays.target for arrays in by_length))
+    return by_length[-1], between
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -37,7 +37,7 @@ from vbsix.training.objectives import (
     sequence_log_probability,
     value_loss,
 )
-from vbsix.training.values import ValueExamples, build_value_examples
+from vbsix.training.values import label_graph, label_programs
 
 
 class Networks(NamedTuple):
@@ -94,6 +94,7 @@ def train_step(
     vectors: Float[Array, "V word"],
     examples: Arrays,
     key: PRNGKeyArray,
+    number: Int[Array, ""],
     *,
     critic_ranks: bool,
 ) -> tuple[Learner, Metrics]:
@@ -106,6 +107,7 @@ def train_step(
         vectors: the vectors of all words.
         examples: the training examples, all of them.
         key: randomness of this step and seed.
+        number: of the step; not all is measured in every one.
         critic_ranks: whether the critic ranks states yet.
     """
     batch_key, search_key = jax.random.split(key)
@@ -119,7 +121,7 @@ def train_step(
             reading = read_example(domain, networks, vectors, example)
             heads = make_heads(domain, networks, reading)
             frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
-            return learn(domain, config, heads, frozen, example, key, critic_ranks)
+            return learn(domain, config, heads, frozen, example, key, number, critic_ranks)
 
         losses, metrics = jax.vmap(of_example)(batch, search_keys)
         return jnp.mean(losses), jax.tree.map(jnp.sum, metrics)
@@ -182,6 +184,7 @@ def _learn_from_search(
     frozen: Heads,
     example: Arrays,
     key: PRNGKeyArray,
+    number: Int[Array, ""],
     critic_ranks: bool,
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss on one example of all methods that search, and what was measured; `frozen` heads have no gradient."""
@@ -207,7 +210,7 @@ def _learn_from_search(
         critic_loss, critic_metrics = _critic_loss(domain, config, heads.critic_logit, problem, programs, graph)
         loss += critic_loss
         metrics |= critic_metrics
-    return loss, metrics | _search_metrics(config, graph, example)
+    return loss, metrics | _search_metrics(config, graph, example, number)
 
 
 def _policy_loss(
@@ -256,43 +259,45 @@ def _most_important(weight: Float[Array, " V"], size: int) -> tuple[Int[Array, "
 def _critic_loss(
     domain: Domain, config: Config, logit: Callable[[Any], Array], problem: Problem, programs: Programs, graph: Graph
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The critic's log-loss on states of the last instructions, see `build_value_examples`."""
+    """The critic's log-loss on states of the last instructions."""
     states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
     done = jax.vmap(domain.instructions_done)(states)
     late = done >= problem.instructions - config.search.critic_instructions
-    negatives = extract_negatives(graph, config.search.negatives, config.search.space)
-    examples: ValueExamples = stop_gradient(
-        build_value_examples(
-            graph,
-            programs,
-            negatives.programs,
-            late,
-            labels=config.training.labels,
-            size=config.training.value_states,
-        )
-    )
+    size, metrics = config.training.value_states, {}
+    if config.training.labels == "graph":
+        examples = label_graph(graph, late, size=size)
+    else:
+        negatives = extract_negatives(graph, config.search.negatives, config.search.space)
+        paper = config.training.labels == "paper"
+        examples = label_programs(graph, programs, negatives.programs, late, paper=paper, size=size)
+        metrics["dropped_negatives"] = _always(negatives.dropped)
+    examples = stop_gradient(examples)
     logits = jax.vmap(logit)(choose(states, examples.vertices))
     loss = value_loss(logits, examples.labels, examples.mask)
     error = jnp.abs(jax.nn.sigmoid(logits) - examples.labels)
-    return loss, {
+    return loss, metrics | {
         "critic_loss": _always(loss),
         "value_error": _over(error, examples.mask),
         "value_error_high": _over(error, examples.mask & (examples.labels > 0.7)),
         "value_states": _always(jnp.sum(examples.mask)),
         "dropped_value_states": _always(examples.dropped),
-        "dropped_negatives": _always(negatives.dropped),
     }
 
 
-def _search_metrics(config: Config, graph: Graph, example: Arrays) -> Metrics:
+DISCARDED_EVERY = 50
+"""Steps between two at which correct discarded states are counted, which costs more than it tells in every one."""
+
+
+def _search_metrics(config: Config, graph: Graph, example: Arrays, number: Int[Array, ""]) -> Metrics:
     active = jnp.any(graph.beam.alive, axis=1)
     metrics = _hit_metrics(graph.hit, example) | {
         "paths": _over(jnp.sum(graph.beam.paths, axis=1), active),
         "late_share": _over(graph.expansion.late, active),
     }
-    if config.search.space == "execution" and config.training.programs == "extracted":
-        # The extraction has joined the graph already; elsewhere this would cost more than it tells.
-        metrics["correct_discarded"] = _always(correct_discarded(graph, join(graph, "execution")))
+    if config.search.space == "execution":
+        counts = number % DISCARDED_EVERY == 0
+        discarded = jax.lax.cond(counts, lambda: correct_discarded(graph, join(graph, "execution")), lambda: 0)
+        metrics["correct_discarded"] = _over(discarded, counts)
     return metrics
 
 
@@ -303,10 +308,11 @@ def _learn_from_samples(
     frozen: Heads,
     example: Arrays,
     key: PRNGKeyArray,
+    number: Int[Array, ""],
     critic_ranks: bool,
 ) -> tuple[Float[Array, ""], Metrics]:
     """REINFORCE on one example."""
-    del critic_ranks
+    del number, critic_ranks
     samples = sample_programs(
         domain,
         frozen.policy,
@@ -335,5 +341,5 @@ def _always(value: Any) -> Mean:
     return Mean(jnp.asarray(value, jnp.float32), jnp.float32(1))
 
 
-def _over(values: Float[Array, " n"], mask: Bool[Array, " n"]) -> Mean:
+def _over(values: Float[Array, "*n"] | Int[Array, "*n"], mask: Bool[Array, "*n"]) -> Mean:
     return Mean(jnp.sum(jnp.where(mask, values, 0.0)), jnp.sum(mask).astype(jnp.float32))

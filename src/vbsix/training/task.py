@@ -49,6 +49,8 @@ class Task:
     splits: dict[str, Split]
     """To be measured on while training."""
     config: Config
+    train: Split = Split(())
+    """The rows that the examples are from. Nothing learns from their worlds in between."""
 
     @property
     def most_instructions(self) -> int:
@@ -75,7 +77,7 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
         source: a folder with SCONE's files (and GloVe's, if there), a file of JSON lines, or `synthetic`.
         domain: the language; None takes the one that is known by its name.
     """
-    domain = domain or get_domain(config.domain)
+    domain, unread = domain or get_domain(config.domain), []
     if source == SYNTHETIC:
         if not is_built_in(domain):
             raise VbsixError(f"there is no embedded corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
@@ -89,9 +91,12 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
             raise VbsixError(f"{source}: no such folder; give {wanted}.")
         train = load_split(folder, domain, "train")
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
+        # Word vectors cover what a parser may ever read, test included, of which no more than the words is read here.
+        has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
+        unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
     examples = prefixes(train, config.data.lengths)
-    rows = [*train, *(row for split in splits.values() for row in split.rows)]
+    rows = [*train, *(row for split in splits.values() for row in split.rows), *unread]
     texts = [utterance for row in rows for utterance in row.utterances]
     if vectors:
         words = load_words(vectors, texts, config.data.glove_words or None, config.data.normalise)
@@ -99,7 +104,7 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
         words = random_words(texts, config.network.word, normalise=config.data.normalise)
     if (found := words.vectors.shape[1]) != config.network.word:
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {config.network.word}.")
-    return Task(domain, words.restrict(texts), examples, splits, config)
+    return Task(domain, words.restrict(texts), examples, splits, config, Split(train))
 
 
 def _glove_files(folder: Path) -> list[Path]:

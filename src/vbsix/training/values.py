@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,6 @@ from vbsix.domains.stack import mix
 from vbsix.search import Graph, Programs
 from vbsix.search.merging import representatives
 from vbsix.training.objectives import correct_flow, suffix_log_probability
-
-Labels = Literal["suffix", "paper", "graph"]
 
 
 class ValueExamples(NamedTuple):
@@ -27,29 +25,23 @@ class ValueExamples(NamedTuple):
     """States that found no place."""
 
 
-def build_value_examples(
-    graph: Graph,
-    positives: Programs,
-    negatives: Programs,
-    late: Bool[Array, " V"],
-    *,
-    labels: Labels,
-    size: int,
+def label_programs(
+    graph: Graph, positives: Programs, negatives: Programs, late: Bool[Array, " V"], *, paper: bool, size: int
 ) -> ValueExamples:
-    """One example for each distinct state on a program, or in the graph, but the first and the terminal ones.
+    """One example for each distinct state on a program but the first and the terminal ones.
+
+    The label of a state is the probability of the distinct correct suffixes found.
 
     Args:
         graph: what the search discovered.
         positives: correct programs.
         negatives: programs that lead to incorrect terminal states.
         late: which vertices the critic is trained on.
-        labels: `suffix`, the probability of the distinct correct suffixes found; `paper`, the same with the token
-            that led to the state, a suffix counted once for each program, clipped to 1; `graph`, the probability of
-            all that the layered graph holds, for every state in it, also for those that no program passes through.
+        paper: whether the token that led to the state counts as part of a suffix, and a suffix once for each program,
+            the sum clipped to 1.
         size: places for examples; states beyond them are dropped, those that lead to the target last.
     """
-    vertices = late.shape[0]
-    same = representatives(graph.expansion.keys.reshape(-1, 2), graph.beam.alive.reshape(-1))
+    vertices, same = late.shape[0], _same_state(graph)
 
     def states_of(programs: Programs) -> Int[Array, " PL"]:
         """The states passed after each token but the last, V for places without one."""
@@ -57,28 +49,45 @@ def build_value_examples(
         passed = jnp.where(inside, programs.vertices, 0)
         return jnp.where(inside & late[passed], same[passed], vertices).reshape(-1)
 
-    if labels == "graph":
-        # A state met at several iterations has been followed furthest where most of its mass was found.
-        reward = jnp.zeros(vertices).at[same].max(jnp.exp(correct_flow(graph).log_reward.reshape(-1)))
-        own = jnp.arange(vertices)
-        included = graph.beam.alive.reshape(-1) & late & (same == own) & (own > 0)
-        on_correct = included & (reward > 0)
+    positive = states_of(positives)
+    mass = jnp.exp(suffix_log_probability(graph, positives))
+    if paper:
+        counted = jnp.concatenate([mass[:, :1], mass[:, :-1]], axis=1).reshape(-1)
     else:
-        positive = states_of(positives)
-        mass = jnp.exp(suffix_log_probability(graph, positives))
-        if labels == "paper":
-            counted = jnp.concatenate([mass[:, :1], mass[:, :-1]], axis=1).reshape(-1)
-        else:
-            suffix = jnp.stack([_suffix_hash(positives.tokens).reshape(-1), positive.astype(jnp.uint32)], axis=1)
-            first = representatives(suffix, positive < vertices) == jnp.arange(positive.shape[0])
-            counted = jnp.where(first, mass.reshape(-1), 0.0)
-        reward = jnp.minimum(jnp.zeros(vertices).at[positive].add(counted, mode="drop"), 1.0)
-        on_correct = jnp.zeros(vertices, bool).at[positive].set(True, mode="drop")
-        included = on_correct.at[states_of(negatives)].set(True, mode="drop")
-    # Where places are scarce, states on correct programs come first; among the rest their keys are as good as chance.
+        suffix = jnp.stack([_suffix_hash(positives.tokens).reshape(-1), positive.astype(jnp.uint32)], axis=1)
+        first = representatives(suffix, positive < vertices) == jnp.arange(positive.shape[0])
+        counted = jnp.where(first, mass.reshape(-1), 0.0)
+    reward = jnp.minimum(jnp.zeros(vertices).at[positive].add(counted, mode="drop"), 1.0)
+    on_correct = jnp.zeros(vertices, bool).at[positive].set(True, mode="drop")
+    included = on_correct.at[states_of(negatives)].set(True, mode="drop")
+    return _choose(graph, reward, included, on_correct, size)
+
+
+def label_graph(graph: Graph, late: Bool[Array, " V"], *, size: int) -> ValueExamples:
+    """One example for each distinct state of the graph, also for those that no program passes through.
+
+    The label of a state is the probability of all correct suffixes that the layered graph holds. See `label_programs`.
+    """
+    vertices, same = late.shape[0], _same_state(graph)
+    # A state met at several iterations has been followed furthest where most of its mass was found.
+    reward = jnp.zeros(vertices).at[same].max(jnp.exp(correct_flow(graph).log_reward.reshape(-1)))
+    own = jnp.arange(vertices)
+    included = graph.beam.alive.reshape(-1) & late & (same == own) & (own > 0)
+    return _choose(graph, reward, included, included & (reward > 0), size)
+
+
+def _same_state(graph: Graph) -> Int[Array, " V"]:
+    """The first vertex with the same state."""
+    return representatives(graph.expansion.keys.reshape(-1, 2), graph.beam.alive.reshape(-1))
+
+
+def _choose(
+    graph: Graph, reward: Float[Array, " V"], included: Bool[Array, " V"], on_correct: Bool[Array, " V"], size: int
+) -> ValueExamples:
+    """Where places are scarce, states on correct programs come first; of the rest, keys are as good as chance."""
     chance = graph.expansion.keys[..., 1].reshape(-1).astype(jnp.float32) / 2.0**33
     priority = jnp.where(included, 1.0 + on_correct + chance, 0.0)
-    place, chosen = jax.lax.top_k(priority, min(size, vertices))
+    place, chosen = jax.lax.top_k(priority, min(size, included.shape[0]))
     mask = place > 0
     return ValueExamples(chosen, jnp.where(mask, reward[chosen], 0.0), mask, jnp.sum(included) - jnp.sum(mask))
 

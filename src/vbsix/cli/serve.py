@@ -1,0 +1,76 @@
+"""`vbsix serve`: the playground in the browser."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vbsix.cli.jax_settings import prepare_jax
+from vbsix.errors import VbsixError
+
+NO_EXTRA = "the playground needs its extra: pip install 'vbsix[playground]', in a checkout: pip install '.[playground]'"
+
+
+def serve(
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="MODEL...", help="Folders of runs, or exported models. Default: the built-in ones."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen. Others can reach it unless this is loopback.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+) -> None:
+    """Open a playground in the browser: try parsers, see how programs are found, compare models.
+
+    Each seed of a run is a model of its own. Nothing leaves this machine, and only this machine can reach the page
+    unless --host says otherwise.
+
+    Example: vbsix serve runs/tangrams runs/scene model.safetensors
+    """
+    try:
+        import uvicorn
+
+        from vbsix.playground.answers import warm_up
+        from vbsix.playground.app import LOOPBACK, create_app
+    except ModuleNotFoundError as error:
+        raise VbsixError(NO_EXTRA) from error
+    prepare_jax()
+    from vbsix.parser import pretrained_models
+    from vbsix.playground.models import load_models
+
+    loaded = load_models(models or list(pretrained_models().values()))
+    local = _is_loopback(host)
+    with _listen(host, port) as listener:  # before the long part, and who comes early waits
+        if not local:
+            typer.echo(
+                f"warning: everybody who can reach {host} on this machine can use the playground; "
+                "it knows no passwords and no encryption.",
+                err=True,
+            )
+        began = time.monotonic()
+        warm_up(loaded, lambda text: typer.echo(text, err=True))
+        address = f"[{host}]" if ":" in host else host
+        typer.echo(f"ready after {time.monotonic() - began:.0f} s: http://{address}:{listener.getsockname()[1]}")
+        app = create_app(loaded, hosts=[*LOOPBACK, host] if local else ["*"])
+        uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise VbsixError(f"cannot listen at {host}, port {port}: {str(error.strerror).partition(' (')[0]}.") from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

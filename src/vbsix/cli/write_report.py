@@ -1,0 +1,46 @@
+"""`vbsix report`: runs as one page to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vbsix.cli.evaluate import BEST_HELP, read_split
+from vbsix.cli.jax_settings import prepare_jax
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, metavar="FILE", help="The HTML file to write.")],
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files. Default: the run's data.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out.")
+    ] = "dev",
+    best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
+) -> None:
+    """Make a page of what runs have learned: results, curves, and the mistakes with their worlds drawn.
+
+    The page is one file that needs no other, and no network.
+
+    Example: vbsix report runs/scene-vbsix runs/scene-mml --out report.html
+    """
+    prepare_jax()
+    from vbsix.evaluation import predict_rows
+    from vbsix.files import write_bytes
+    from vbsix.parser import load_all
+    from vbsix.reports.page import Examined, report_page
+    from vbsix.training.run import open_run
+
+    examined = []
+    for folder in runs:
+        run = open_run(folder)
+        parsers = load_all(folder, best=best)
+        rows = read_split(parsers[0].domain, run.config, data or run.source, split, own=data is None)
+        by_seed = [predict_rows(parser, rows) for parser in parsers]
+        examined.append(Examined(run, run.seeds, split, by_seed))
+    write_bytes(out, report_page(examined).encode())
+    typer.echo(f"written to {out}")

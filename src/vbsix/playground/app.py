@@ -1,0 +1,158 @@
+"""The server: one page, and a JSON API that it speaks to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from vbsix import __version__
+from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.errors import UnknownName, VbsixError
+from vbsix.playground.answers import answer_parse, answer_search, examples
+from vbsix.playground.limits import AddHeaders, Busy, Gate, LimitBody, TooSlow
+from vbsix.playground.messages import (
+    ModelInfo,
+    ModelName,
+    Models,
+    ParseAnswer,
+    ParseRequest,
+    Problem,
+    RandomExample,
+    SearchAnswer,
+    SearchRequest,
+)
+from vbsix.playground.models import Model
+
+STATIC = Path(__file__).parent / "static"
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": words}
+    for status, words in {
+        400: "Not a request that can be read.",
+        404: "There is no such model.",
+        413: "The request is too large.",
+        422: "The request cannot be carried out; `detail` says why.",
+        429: "The server has enough to do; try again soon.",
+        503: "This took too long.",
+    }.items()
+}
+
+
+def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
+    """The playground of some models.
+
+    Args:
+        models: by name. Nothing else can be asked for, and no name is ever a path.
+        hosts: names that the server answers to, so that no other site's page can speak to it; `*` for any.
+    """
+    app = FastAPI(
+        title="vbsix playground",
+        version=__version__,
+        description="Instructions in, programs and worlds out. Answers of 4xx say in `detail` what is wrong.",
+        docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
+        redoc_url=None,
+    )
+    parses = Gate(running=2, waiting=200, seconds=30)
+    searches = Gate(running=1, waiting=4, seconds=60)
+    app.add_middleware(LimitBody)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+    app.add_middleware(AddHeaders, headers=HEADERS)
+    _handle_errors(app)
+
+    def model_of(name: str) -> Model:
+        if name not in models:
+            raise HTTPException(404, str(UnknownName("model", name, models)))
+        return models[name]
+
+    @app.get("/api/models", tags=["api"], responses={400: _PROBLEMS[400], 413: _PROBLEMS[413]})
+    async def list_models() -> Models:
+        """The models that can be asked."""
+        return Models(models=[_describe(model) for model in models.values()])
+
+    @app.get("/api/random", tags=["api"], responses=_PROBLEMS)
+    async def give_random_example(model: Annotated[ModelName, Query()]) -> RandomExample:
+        """A random world of a model's domain with instructions for it, out of the embedded corpus."""
+        domain = model_of(model).domain
+        if domain not in GRAMMARS:
+            raise HTTPException(404, f"there are no random worlds of {domain}.")
+        made = random.choice(examples(domain))
+        return RandomExample(
+            world=str(made.row.worlds[0]), utterances=list(made.row.utterances), target=str(made.row.worlds[-1])
+        )
+
+    @app.post("/api/parse", tags=["api"], responses=_PROBLEMS)
+    async def parse(request: ParseRequest) -> ParseAnswer:
+        """What a model makes of instructions: the most probable programs, and the world after each command."""
+        return await parses.run(answer_parse, model_of(request.model), request)
+
+    @app.post("/api/search", tags=["api"], responses=_PROBLEMS)
+    async def search_programs(request: SearchRequest) -> SearchAnswer:
+        """How programs for a target world are found, in execution space and in program space."""
+        return await searches.run(answer_search, model_of(request.model), request)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def documentation() -> FileResponse:
+        return FileResponse(STATIC / "docs.html")
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return app
+
+
+def _describe(model: Model) -> ModelInfo:
+    provenance = {
+        name: value for name, value in model.parser.provenance.items() if isinstance(value, str | int | float)
+    }
+    return ModelInfo(name=model.name, domain=model.domain, critic=model.critic is not None, provenance=provenance)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Every error is a status and one `detail` for a person, which never repeats what was sent at length."""
+
+    def answer(status: int, detail: str) -> JSONResponse:
+        return JSONResponse({"detail": detail}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def _(_: Request, error: RequestValidationError) -> JSONResponse:
+        wrong = error.errors()[0]
+        where = ".".join(str(part) for part in wrong["loc"][1:])
+        if wrong["type"] == "json_invalid":
+            return answer(400, f"not JSON: {wrong.get('ctx', {}).get('error', 'it does not parse')}")
+        return answer(422, f"{where}: {wrong['msg']}" if where else str(wrong["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def _(_: Request, error: HTTPException) -> JSONResponse:
+        unread = error.status_code == 400 and error.detail.startswith("There was an error parsing")
+        detail = "not JSON that can be read." if unread else error.detail
+        return JSONResponse({"detail": detail}, error.status_code, error.headers)
+
+    @app.exception_handler(VbsixError)
+    async def _(_: Request, error: VbsixError) -> JSONResponse:
+        return answer(422, str(error))
+
+    @app.exception_handler(Busy)
+    async def _(_: Request, __: Busy) -> JSONResponse:
+        return JSONResponse({"detail": "too many requests at once; try again soon."}, 429, {"Retry-After": "1"})
+
+    @app.exception_handler(TooSlow)
+    async def _(_: Request, __: TooSlow) -> JSONResponse:
+        return answer(503, "this took too long; ask for less.")

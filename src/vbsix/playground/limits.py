@@ -1,0 +1,107 @@
+"""What a client may ask of the server: how much, how long, and how many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES = 64 * 1024
+"""Of the body of a request."""
+MOST_HEARD = 16 * 1024 * 1024
+"""Of a body that is too large: who is cut off while speaking does not hear why."""
+MOST_SECONDS = 10.0
+"""For a body to arrive."""
+
+
+class Busy(Exception):
+    """The server has enough to do."""
+
+
+class TooSlow(Exception):
+    """What was asked takes too long."""
+
+
+class Gate:
+    """Lets so many calls run at once, each in a thread, and so many wait; what is more is `Busy`."""
+
+    def __init__(self, *, running: int, waiting: int, seconds: float):
+        self._pool = ThreadPoolExecutor(running)
+        self._most, self._seconds = running + waiting, seconds
+        self._inside, self._lock = 0, threading.Lock()
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        with self._lock:
+            if self._inside >= self._most:
+                raise Busy
+            self._inside += 1
+        call = self._pool.submit(function, *arguments)
+        call.add_done_callback(self._leave)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(call), self._seconds)
+        except TimeoutError:
+            raise TooSlow from None
+
+    def _leave(self, _: Future[Any]) -> None:
+        """A call that went on after its time was over holds its place until it ends."""
+        with self._lock:
+            self._inside -= 1
+
+
+class LimitBody:
+    """Refuses bodies that are too large, or too long in coming, before anything reads them."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        body, size, more, refusal = b"", 0, True, None
+        try:
+            async with asyncio.timeout(MOST_SECONDS):
+                while more and size <= MOST_HEARD:
+                    message = await receive()
+                    part = message.get("body", b"")
+                    size += len(part)
+                    body = body + part if size <= MOST_BYTES else b""
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            refusal = _refuse(408, f"the request took more than {MOST_SECONDS:.0f} seconds to arrive.")
+        if size > MOST_BYTES:
+            refusal = _refuse(413, f"the request has more than {MOST_BYTES} bytes.")
+        if refusal:
+            await refusal(scope, receive, send)
+            return
+        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self.app(scope, receive_again, send)
+
+
+class AddHeaders:
+    """Adds headers to every answer."""
+
+    def __init__(self, app: ASGIApp, headers: Mapping[str, str]):
+        self.app, self.headers = app, headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self.headers)
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+def _refuse(status: int, detail: str) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status, headers={"Connection": "close"})

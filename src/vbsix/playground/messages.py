@@ -1,0 +1,116 @@
+"""The JSON that the playground's API takes and gives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from vbsix.inspection import SeenIteration, SeenState, SeenTransition
+from vbsix.playground.searching import MOST_UTTERANCES as MOST_SEARCHED
+
+MOST_UTTERANCES = 10
+READINGS = 8
+
+ModelName = Annotated[str, Field(max_length=200, description="One of those that /api/models lists.")]
+World = Annotated[str, Field(max_length=200, description="A world in the data's text form.", examples=["1:0 2:3 3:4"])]
+Utterance = Annotated[str, Field(min_length=1, max_length=300, examples=["remove the second shape"])]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ParseRequest(_Strict):
+    model: ModelName
+    world: World
+    utterances: list[Utterance] = Field(
+        max_length=MOST_UTTERANCES, description="The instructions in order; with none, the world is drawn."
+    )
+
+
+class SearchRequest(_Strict):
+    model: ModelName
+    world: World
+    target: World
+    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_SEARCHED)
+    beam: Annotated[Literal[4, 16, 64], Field(description="How many states each iteration keeps.")] = 16
+    critic: Annotated[bool, Field(description="Whether the model's critic ranks, if it has one.")] = True
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class ModelInfo(_Answer):
+    name: str
+    domain: str
+    critic: bool
+    """Whether it has one."""
+    provenance: dict[str, str | int | float]
+    """Method, steps, seed, name of the data and version that the model comes from."""
+
+
+class Models(_Answer):
+    models: list[ModelInfo]
+
+
+class RandomExample(_Answer):
+    world: World
+    utterances: list[str]
+    target: str
+
+
+class CommandRead(_Answer):
+    tokens: list[str]
+    words: str | None
+    """The same in words; none in domains of one's own."""
+    probability: float
+    """Given the commands before."""
+    world: str
+    """After the command."""
+
+
+class ReadingFound(_Answer):
+    commands: list[CommandRead]
+    probability: float
+    confidence: float
+    """The probability divided by that of all readings that the beam found."""
+
+
+class ParseAnswer(_Answer):
+    readings: list[ReadingFound]
+    """The most probable first; none if there are no utterances, or the beam found no program."""
+    unknown_words: list[str]
+    unread_words: list[str]
+    pictures: dict[str, str]
+    """Each world of the answer as SVG."""
+
+
+class ProgramFound(_Answer):
+    tokens: list[str]
+    log_probability: float
+
+
+class SpaceSearched(_Answer):
+    programs: list[ProgramFound]
+    iterations: list[SeenIteration]
+    states: list[SeenState]
+    """Some of the states: those on the way to the target first."""
+    transitions: list[SeenTransition]
+    left_out: int
+    """How many states are not given."""
+    drawing: str
+    """The most telling states, as SVG."""
+
+
+class SearchAnswer(_Answer):
+    execution: SpaceSearched
+    program: SpaceSearched
+    pictures: dict[str, str]
+    """Each world of the answer as SVG."""
+
+
+class Problem(_Answer):
+    detail: str
+    """What is wrong, for a person."""

@@ -1,0 +1,80 @@
+"""The models that a playground shows, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vbsix.domains.registry import get_domain
+from vbsix.models import Critic
+from vbsix.parser import Parser, load_all
+from vbsix.training.checkpoint import load_checkpoint
+from vbsix.training.chunk import learner_shapes
+from vbsix.training.run import Run, open_run, open_words
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingCritic:
+    """A critic and the word vectors that it reads."""
+
+    critic: Critic
+    vectors: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A parser with its name and, where it comes from a run that has one, its critic."""
+
+    name: str
+    parser: Parser
+    critic: ReadingCritic | None = None
+
+    @property
+    def domain(self) -> str:
+        return self.parser.domain.name
+
+
+def load_models(paths: Sequence[Path]) -> dict[str, Model]:
+    """All models of run folders (each seed is one) and of exported files, by name."""
+    models: dict[str, Model] = {}
+    for path in paths:
+        for name, parser, critic in _load(path):
+            unique = next(wanted for wanted in _numbered(name) if wanted not in models)
+            models[unique] = Model(unique, parser, critic)
+    return models
+
+
+def _load(path: Path) -> Iterator[tuple[str, Parser, ReadingCritic | None]]:
+    parsers = load_all(path)
+    name = path.resolve().name if path.is_dir() else path.stem
+    critics = _critics(open_run(path)) if path.is_dir() else [None]
+    for parser, critic in zip(parsers, critics, strict=True):
+        yield f"{name}, seed {parser.provenance['seed']}" if len(parsers) > 1 else name, parser, critic
+
+
+def _critics(run: Run) -> list[ReadingCritic | None]:
+    """The critic of each seed at its newest checkpoint."""
+    if not run.config.training.critic:
+        return [None] * len(run.seeds)
+    shapes = learner_shapes(get_domain(run.config.domain), run.config, run.seeds)
+    found = load_checkpoint(run.checkpoints, shapes, run.seeds, None)
+    assert found is not None, "the parsers come from it too"
+    critics = jax.tree.map(jnp.asarray, found.learners.networks.critic)
+    vectors = open_words(run.folder).vectors
+    return [
+        ReadingCritic(jax.tree.map(lambda leaf, place=place: leaf[place], critics), vectors)
+        for place in range(len(run.seeds))
+    ]
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name} ({number})"
+        number += 1

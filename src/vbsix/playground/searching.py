@@ -1,0 +1,118 @@
+"""Searches with a model's policy and critic, compiled once for all requests of a size."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from vbsix.domains.base import Domain, State
+from vbsix.inspection import Inspection, inspect_search
+from vbsix.models import Critic, Policy
+from vbsix.models.critic import CriticTables
+from vbsix.playground.models import Model
+from vbsix.search import Graph, Problem, Programs, SearchConfig, program_search
+
+MOST_UTTERANCES = 5
+"""Longest search; shorter ones run in the same compiled function."""
+PROGRAMS = 8
+"""How many programs are given."""
+EXTRACTED = 64
+"""How many are extracted, so that the best of them are the best of the graph."""
+DRAWN = 28
+"""States of the drawing."""
+LISTED = 250
+"""States given one by one."""
+
+
+def search(
+    model: Model,
+    world: str,
+    target: str,
+    utterances: Sequence[str],
+    *,
+    space: Literal["program", "execution"],
+    beam: int,
+    critic: bool,
+) -> tuple[Inspection, Inspection]:
+    """Searches for programs that lead from a world to a target.
+
+    Args:
+        model: its policy searches, and its critic ranks.
+        world: where it begins.
+        target: where it should end.
+        utterances: the instructions.
+        space: whether states with the same execution result are merged.
+        beam: how many states each iteration keeps.
+        critic: whether the critic ranks; its scores are given in any case.
+
+    Returns:
+        What there is to list, and the part of it that is worth drawing.
+    """
+    domain, parser = model.parser.domain, model.parser
+    words = np.zeros((MOST_UTTERANCES, parser.config.data.max_words), np.int32)
+    for row, utterance in zip(words, utterances, strict=False):
+        known = parser.words.encode(utterance)[: len(row)]
+        row[: len(known)] = known
+    config = SearchConfig(space=space, beam=beam, epsilon=0.0, program_beam=EXTRACTED)
+    problem = Problem(domain.parse_world(world), jnp.int32(len(utterances)), domain.parse_world(target))
+    reader, vectors = (model.critic.critic, model.critic.vectors) if model.critic else (None, None)
+    programs, graph, tables = _search(
+        domain,
+        parser.policy,
+        parser.words.vectors,
+        reader,
+        vectors,
+        words,
+        problem,
+        jax.random.key(0),
+        config=config,
+        critic_ranks=critic and reader is not None,
+    )
+    best = jax.tree.map(lambda leaf: np.asarray(leaf)[:PROGRAMS], programs)
+    first_late = np.int32(len(utterances) - config.critic_instructions)
+    values = functools.partial(_values, domain, reader, tables, first_late) if reader else None
+    listed, drawn = (
+        inspect_search(domain, graph, best, space=space, limit=limit, values=values) for limit in (LISTED, DRAWN)
+    )
+    return listed, drawn
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("config", "critic_ranks"))
+def _search(
+    domain: Domain,
+    policy: Policy,
+    projections: Float[Any, "V projected"],
+    critic: Critic | None,
+    vectors: Float[Any, "V word"] | None,
+    words: Int[Any, "M T"],
+    problem: Problem,
+    key: PRNGKeyArray,
+    *,
+    config: SearchConfig,
+    critic_ranks: bool,
+) -> tuple[Programs, Graph, CriticTables | None]:
+    mask = jnp.asarray(words) > 0
+    utterances = policy.utterances.encode_projected(jnp.asarray(projections)[words], mask)
+    actor, tables, value = policy.for_example(domain, policy.prepare(utterances)), None, None
+    if critic is not None and vectors is not None:
+        target = domain.observe_target(problem.target)
+        tables = critic.prepare(policy, utterances, jnp.asarray(vectors)[words], problem.instructions, target)
+        value = critic.for_example(domain, tables) if critic_ranks else None
+    most = len(words)
+    programs, graph = program_search(domain, actor, value, problem, key, instructions=most, config=config)
+    return programs, graph, tables
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(
+    domain: Domain, critic: Critic, tables: CriticTables, first_late: Int[Any, ""], states: State
+) -> Float[Array, " N"]:
+    """The critic scores of states, not a number before the instructions where it has a say."""
+    late = jax.vmap(domain.instructions_done)(states) >= first_late
+    return jnp.where(late, jax.vmap(critic.for_example(domain, tables))(states), jnp.nan)

@@ -1,0 +1,299 @@
+// The page. What it shows follows from one state, which lives in the address: back undoes, and a link shares it.
+
+import { drawComparison } from "./compare.js";
+import { $, ask, h, latest } from "./dom.js";
+import { instructionList } from "./instructions.js";
+import { drawReadings } from "./play.js";
+import { searchPanel } from "./search.js";
+import { worldView } from "./worlds.js";
+
+const DOMAINS = ["scene", "alchemy", "tangrams"];
+const MOST_INSTRUCTIONS = 10;
+const MOST_SEARCHED = 5;
+const DEBOUNCE = 30;
+const VIEWS = ["play", "search", "compare"];
+
+let models = [];
+let state = null;
+let answer = null; // of the last parse
+let step = 0;
+let pictures = {};
+let notice = ""; // what is wrong with the address
+const parseLatest = latest();
+const searchLatest = latest();
+const panel = $("panel");
+const stage = worldView("First world", (world) => change({ world, read: [] }));
+$("stage").append(stage.element);
+const instructions = instructionList({
+  most: MOST_INSTRUCTIONS,
+  onchange: (say) => type(say),
+  oncommit: commit,
+  onselect: (place) => goTo(place),
+});
+const searching = searchPanel(panel, (changes) => change(changes));
+
+// The state and the address.
+
+function fromAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const model = models.find(({ name }) => name === given.get("model"));
+  if (given.get("model") && !model) notice = `There is no model ${given.get("model")} here; this is ${models[0].name}.`;
+  return {
+    view: VIEWS.includes(given.get("view")) ? given.get("view") : "play",
+    model: (model ?? models[0]).name,
+    world: given.get("world"),
+    say: given.getAll("say").slice(0, MOST_INSTRUCTIONS),
+    read: given.getAll("read"),
+    target: given.get("target") ?? "",
+    beam: [4, 16, 64].includes(Number(given.get("beam"))) ? Number(given.get("beam")) : 16,
+    critic: given.get("critic") !== "no",
+  };
+}
+
+function toAddress({ view, model, world, say, read, target, beam, critic }) {
+  const pairs = [["view", view], ["model", model], ["world", world], ...say.map((text) => ["say", text])];
+  pairs.push(...read.map((tokens) => ["read", tokens]));
+  if (target) pairs.push(["target", target]);
+  if (beam !== 16) pairs.push(["beam", beam]);
+  if (!critic) pairs.push(["critic", "no"]);
+  return `#${new URLSearchParams(pairs)}`;
+}
+
+/** A change that can be undone. */
+function change(changes) {
+  if (!state) return;
+  commit();
+  state = { ...state, ...changes };
+  const depth = (history.state?.depth ?? 0) + 1;
+  history.pushState({ depth }, "", toAddress(state));
+  sessionStorage.setItem("deepest", depth);
+  drawSettings();
+  instructions.update(state.say);
+  refresh();
+}
+
+/** What is being typed: the address follows, and becomes a step of its own when the line is left. */
+let committed = null;
+function type(say) {
+  committed ??= toAddress(state);
+  const same = say.findIndex((text, place) => text !== state.say[place]);
+  state = { ...state, say, read: state.read.slice(0, same < 0 ? say.length : same) };
+  step = say.length;
+  instructions.update(say, true);
+  clearTimeout(type.timer);
+  type.timer = setTimeout(refresh, DEBOUNCE);
+}
+
+function commit() {
+  const now = state && toAddress(state);
+  if (committed !== null && committed !== now) {
+    const depth = (history.state?.depth ?? 0) + 1;
+    history.pushState({ depth }, "", now);
+    sessionStorage.setItem("deepest", depth);
+    drawButtons();
+  }
+  committed = null;
+}
+
+addEventListener("popstate", () => {
+  committed = null;
+  state = fromAddress();
+  drawSettings();
+  instructions.update(state.say);
+  step = state.say.length;
+  refresh();
+});
+
+// What is shown.
+
+const model = () => models.find(({ name }) => name === state.model);
+const reading = () => answer?.readings[chosen()];
+
+/** The reading that begins with the commands chosen by hand, or else the best. */
+function chosen() {
+  const fits = ({ commands }) => state.read.every((tokens, place) => commands[place]?.tokens.join(" ") === tokens);
+  const found = answer.readings.findIndex(fits);
+  return Math.max(found, 0);
+}
+
+async function refresh() {
+  clearTimeout(type.timer);
+  drawViews();
+  const asked = state;
+  try {
+    const found = await parseLatest("/api/parse", { model: asked.model, world: asked.world, utterances: asked.say });
+    answer = { ...found, empty: !asked.say.length };
+    pictures = found.pictures;
+    step = Math.min(step, answer.readings.length ? asked.say.length : 0);
+    complain(notice);
+    notice = "";
+    draw();
+    if (state.view === "search") await refreshSearch();
+    if (state.view === "compare") await refreshComparison(asked);
+  } catch (error) {
+    if (error.name !== "AbortError") complain(error.message);
+  }
+}
+
+function draw() {
+  const found = reading();
+  const count = found ? found.commands.length : 0;
+  const world = step ? found.commands[step - 1].world : state.world;
+  stage.update(model().domain, state.world, pictures[world], step === 0, world);
+  $("step").max = count;
+  $("step").value = step;
+  $("step").setAttribute("aria-valuetext", step ? `after instruction ${step}` : "the first world");
+  $("back").disabled = step === 0;
+  $("forth").disabled = step === count;
+  instructions.showReading(found, pictures, step);
+  const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
+  $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
+  const title = document.querySelector("#stage svg title")?.textContent ?? "";
+  say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
+  if (state.view === "play") drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose);
+}
+
+function goTo(place) {
+  step = Math.max(0, Math.min(place, reading()?.commands.length ?? 0));
+  draw();
+}
+
+function choose(place) {
+  change({ read: answer.readings[place].commands.map(({ tokens }) => tokens.join(" ")) });
+}
+
+async function refreshSearch() {
+  const target = state.target || (reading()?.commands.at(-1)?.world ?? state.world);
+  searching.attach();
+  searching.settings(state, model(), target, pictures[target]);
+  if (!state.say.length || state.say.length > MOST_SEARCHED) {
+    searching.update(null);
+    if (state.say.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
+    return;
+  }
+  const { model: name, world, say: utterances, beam, critic } = state;
+  const slow = setTimeout(() => searching.wait(true), 500);
+  const found = await searchLatest("/api/search", { model: name, world, target, utterances, beam, critic }).finally(() => {
+    clearTimeout(slow);
+    searching.wait(false);
+  });
+  searching.settings(state, model(), target, found.pictures[target]);
+  searching.update(found);
+}
+
+async function refreshComparison(asked) {
+  const rivals = models.filter(({ domain }) => domain === model().domain);
+  const answers = await Promise.all(
+    rivals.map(async (rival) => {
+      if (rival.name === asked.model) return [rival, answer];
+      const request = { model: rival.name, world: asked.world, utterances: asked.say };
+      return [rival, await ask("/api/parse", request).catch(({ message }) => ({ message }))];
+    })
+  );
+  if (asked === state) drawComparison(panel, answers);
+}
+
+function drawViews() {
+  for (const button of $("views").children) {
+    if (button.dataset.view === state.view) button.setAttribute("aria-current", "page");
+    else button.removeAttribute("aria-current");
+  }
+  document.body.dataset.view = state.view;
+  if (state.view !== "search") searching.stop();
+}
+
+function drawSettings() {
+  const domain = model().domain;
+  const known = [...new Set([...DOMAINS, ...models.map((one) => one.domain)])];
+  $("domains").replaceChildren(
+    h("legend", {}, "World"),
+    ...known.map((name) => {
+      const there = models.some((one) => one.domain === name);
+      const title = there ? "" : `No model here: vbsix train ${name} --data synthetic --out runs/${name}`;
+      const radio = { type: "radio", name: "domain", value: name, checked: name === domain, disabled: !there };
+      return h("label", { title }, h("input", { ...radio, onchange: guarded(() => choosing(name)) }), name);
+    })
+  );
+  const options = models.filter((one) => one.domain === domain).map(({ name }) => h("option", { value: name }, name));
+  $("model").replaceChildren(...options);
+  $("model").value = state.model;
+  drawButtons();
+}
+
+function drawButtons() {
+  const depth = history.state?.depth ?? 0;
+  $("undo").disabled = depth === 0;
+  $("redo").disabled = depth >= Number(sessionStorage.getItem("deepest") ?? 0);
+}
+
+/** An action whose failure is told. */
+function guarded(action) {
+  return () => action().catch(({ message }) => complain(message));
+}
+
+function complain(message) {
+  $("problem").textContent = message;
+  $("problem").hidden = !message;
+}
+
+/** Told to screen readers once things are quiet. */
+function say(text) {
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => ($("status").textContent = text), 600);
+}
+
+// What is clicked.
+
+async function choosing(domain) {
+  const first = models.find((one) => one.domain === domain).name;
+  const { world } = await ask(`/api/random?${new URLSearchParams({ model: first })}`);
+  step = 0;
+  change({ model: first, world, say: [], read: [], target: "" });
+  document.querySelector("#domains input:checked")?.focus();
+}
+
+async function giveRandom(withInstructions) {
+  const { world, utterances, target } = await ask(`/api/random?${new URLSearchParams({ model: state.model })}`);
+  step = withInstructions ? utterances.length : 0;
+  const own = withInstructions ? { say: utterances, target: state.view === "search" ? target : "" } : { target: "" };
+  change({ world, read: [], ...own });
+}
+
+$("random").addEventListener("click", guarded(() => giveRandom(false)));
+$("example").addEventListener("click", guarded(() => giveRandom(true)));
+$("undo").addEventListener("click", () => history.back());
+$("redo").addEventListener("click", () => history.forward());
+$("share").addEventListener("click", async () => {
+  commit();
+  history.replaceState(history.state, "", toAddress(state));
+  await navigator.clipboard?.writeText(location.href).catch(() => {});
+  say("The link is in the address bar, and copied.");
+  $("share").textContent = "Copied";
+  setTimeout(() => ($("share").textContent = "Copy link"), 1500);
+});
+$("model").addEventListener("change", () => change({ model: $("model").value, read: [] }));
+$("back").addEventListener("click", () => goTo(step - 1));
+$("forth").addEventListener("click", () => goTo(step + 1));
+$("step").addEventListener("input", () => goTo(Number($("step").value)));
+$("views").addEventListener("click", ({ target }) => target.dataset.view && change({ view: target.dataset.view }));
+$("settings").addEventListener("submit", (event) => event.preventDefault());
+$("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  instructions.focusNext();
+});
+
+async function start() {
+  ({ models } = await ask("/api/models"));
+  const given = fromAddress();
+  given.world ??= (await ask(`/api/random?${new URLSearchParams({ model: given.model })}`)).world;
+  state = given;
+  if (!history.state) sessionStorage.removeItem("deepest");
+  history.replaceState({ depth: history.state?.depth ?? 0 }, "", toAddress(state));
+  step = state.say.length;
+  drawSettings();
+  instructions.update(state.say);
+  await refresh();
+  document.body.dataset.ready = "yes";
+}
+
+guarded(start)();

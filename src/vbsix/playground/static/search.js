@@ -1,0 +1,190 @@
+// The second view: how programs for a target are found, step by step, in both spaces.
+
+import { h } from "./dom.js";
+import { show, worldView } from "./worlds.js";
+
+const KINDS = { correct: "correct", beam: "kept", incorrect: "wrong world", pruned: "dropped" };
+const MOST_CARDS = 18;
+
+/** The panel of searches; `onchange` hears of another target, beam or use of the critic. */
+export function searchPanel(panel, onchange) {
+  let answer = null;
+  let pictures = {};
+  const target = worldView("Target", (world) => onchange({ target: world }));
+  const follow = h("button", { type: "button", onclick: () => onchange({ target: "" }) }, "Take where the reading ends");
+  const beam = h(
+    "select",
+    { onchange: () => onchange({ beam: Number(beam.value) }) },
+    [4, 16, 64].map((size) => h("option", { value: size }, String(size)))
+  );
+  const critic = h("input", { type: "checkbox", onchange: () => onchange({ critic: critic.checked }) });
+  const criticLabel = h("label", {}, critic, " the critic ranks");
+  const step = h("input", { type: "range", min: 0, max: 0, value: 0, oninput: drawStep, "aria-label": "Iteration of the search" });
+  const caption = h("output", { className: "caption" });
+  const spaces = Object.fromEntries(["execution", "program"].map((name) => [name, spaceColumn(name)]));
+  const busy = h("p", { className: "quiet", hidden: true }, "Searching. The first search of a size is compiled, which takes some seconds.");
+  const play = h("button", { type: "button", onclick: playSteps }, "Play");
+  const buttons = [-1, 1].map((by) =>
+    h("button", { type: "button", onclick: () => moveBy(by), "aria-label": by < 0 ? "Iteration before" : "Next iteration" }, by < 0 ? "◀" : "▶")
+  );
+  const result = h(
+    "div",
+    { hidden: true },
+    Object.values(spaces).map(({ whole }) => whole),
+    h("div", { className: "stepper" }, buttons[0], step, buttons[1], play),
+    caption,
+    h("div", { className: "spaces" }, Object.values(spaces).map(({ element }) => element))
+  );
+  const element = h(
+    "div",
+    { id: "search" },
+    h("h2", {}, "How it was found"),
+    h(
+      "p",
+      { className: "quiet" },
+      "With a target world the search knows which programs are right. Execution space merges prefixes that have come to the same state, program space does not."
+    ),
+    h("h3", {}, "Target"),
+    target.element,
+    h("p", { className: "row" }, follow, h("label", {}, "beam ", beam), criticLabel),
+    busy,
+    result
+  );
+  let timer = null;
+
+  function moveBy(by) {
+    step.value = Number(step.value) + by;
+    drawStep();
+  }
+
+  function playSteps() {
+    const going = timer;
+    stop();
+    if (going) return;
+    if (step.value === step.max) step.value = 0;
+    play.textContent = "Pause";
+    timer = setInterval(() => {
+      moveBy(1);
+      if (step.value === step.max) stop();
+    }, 900);
+    drawStep();
+  }
+
+  function stop() {
+    clearInterval(timer);
+    timer = null;
+    play.textContent = "Play";
+  }
+
+  function drawStep() {
+    const at = Number(step.value);
+    caption.textContent = at ? `After ${at} token${at > 1 ? "s" : ""}` : "The start";
+    for (const [name, column] of Object.entries(spaces)) column.drawStep(answer[name], at, pictures);
+  }
+
+  return {
+    attach() {
+      if (!panel.contains(element)) panel.replaceChildren(element);
+    },
+    stop,
+    wait(waiting) {
+      busy.hidden = !waiting;
+    },
+    settings(state, model, targetWorld, picture) {
+      target.update(model.domain, targetWorld, picture);
+      beam.value = state.beam;
+      critic.checked = state.critic;
+      criticLabel.hidden = !model.critic;
+      follow.disabled = !state.target;
+    },
+    update(newAnswer) {
+      const fresh = !answer || result.hidden;
+      answer = newAnswer;
+      pictures = answer?.pictures ?? {};
+      result.hidden = !answer;
+      if (!answer) return stop();
+      step.max = Math.max(answer.execution.iterations.length, answer.program.iterations.length);
+      if (fresh) step.value = Math.min(1, step.max);
+      for (const [name, column] of Object.entries(spaces)) column.drawWhole(answer[name]);
+      drawStep();
+    },
+  };
+}
+
+/** One of the two spaces: what was found, this iteration's states, and the whole search as a picture. */
+function spaceColumn(name) {
+  const summary = h("p", { className: "found" });
+  const counts = h("p", { className: "quiet" });
+  const states = h("ul", { className: "states" });
+  const title = `${name[0].toUpperCase()}${name.slice(1)} space`;
+  const drawing = h("div", { className: "drawing", tabIndex: 0, role: "region", "aria-label": `${title} as a picture` });
+  const whole = h("details", {}, h("summary", {}, `${title} as a picture`), drawing);
+  const element = h("section", { className: "space", "aria-label": title }, h("h3", {}, title), summary, counts, states);
+
+  return {
+    element,
+    whole,
+    drawWhole({ programs, drawing: svg, states: seen, left_out }) {
+      const all = seen.length + left_out;
+      const [best] = programs;
+      summary.replaceChildren(
+        best
+          ? h("span", {}, h("strong", {}, `${programs.length === 8 ? "8 or more" : programs.length} found. `), h("code", {}, best.tokens.join(" ")))
+          : h("strong", {}, "No program found."),
+        h("span", { className: "quiet" }, ` ${all} states seen.`)
+      );
+      drawing.innerHTML = svg;
+    },
+    drawStep({ iterations, states: seen, transitions }, at, pictures) {
+      const iteration = iterations[at - 1];
+      counts.textContent = at === 0 ? "One state, with an empty stack." : iteration ? tell(iteration, name) : "The search is over.";
+      const here = seen.map((state, index) => ({ ...state, index })).filter((state) => state.iteration === at);
+      const order = Object.keys(KINDS);
+      here.sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind) || other.log_probability - one.log_probability);
+      const cards = here.slice(0, MOST_CARDS).map((state) => card(state, transitions, pictures));
+      const total = iteration ? iteration.successors - iteration.merged : 1;
+      if (at && iteration && total > cards.length) cards.push(h("li", { className: "quiet" }, `and ${total - cards.length} more`));
+      states.replaceChildren(...cards);
+    },
+  };
+}
+
+function tell({ expanded, successors, merged, correct, incorrect, kept, pruned }, name) {
+  const parts = [`${expanded} expanded`, `${successors} successors`];
+  if (name === "execution") parts.push(`${merged} merged`);
+  parts.push(`${kept} kept`, `${pruned} dropped`);
+  if (incorrect) parts.push(`${incorrect} ended in a wrong world`);
+  if (correct) parts.push(`${correct} correct`);
+  return parts.join(", ");
+}
+
+function card(state, transitions, pictures) {
+  const into = transitions.filter(({ destination }) => destination === state.index);
+  const tokens = [...new Set(into.map(({ token }) => token))].join(" | ");
+  const ways = into.length > 1 ? ` ${into.length} ways merged` : "";
+  const figure = h("figure", { className: "world" });
+  show(figure, pictures[state.world], { moving: false });
+  const onTheWay = into.some(({ in_program }) => in_program);
+  return h(
+    "li",
+    { className: `card ${state.kind}${onTheWay ? " on-the-way" : ""}` },
+    figure,
+    h("p", {}, h("span", { className: "kind" }, KINDS[state.kind]), tokens && h("code", {}, ` ${tokens}`), h("span", { className: "quiet" }, ways)),
+    h("p", {}, state.stack.length ? h("code", {}, state.stack.map(short).join(" ")) : h("span", { className: "quiet" }, "empty stack")),
+    h(
+      "p",
+      {},
+      h("span", { className: "actor" }, `actor ${number(state.log_probability)}`),
+      state.value === null ? null : h("span", { className: "critic" }, ` critic ${state.value.toFixed(2)}`)
+    )
+  );
+}
+
+/** A stack element as the drawing has it: `number:3` as 3, `object:3` as #3, `list:[1,2]` as [1,2]. */
+const short = (element) => element.replace(/^(number|color|fraction|list):/, "").replace("object:", "#");
+
+/** A probability in two digits, however small. */
+function number(logarithm) {
+  const value = Math.exp(logarithm);
+  return value >= 0.001 ? value.toPrecision(2) : value.toExponential(0);
+}

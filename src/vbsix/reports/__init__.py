@@ -1,0 +1,1 @@
+"""Reports of runs: one page that holds all it shows."""

@@ -1,0 +1,55 @@
+"""Chromium, driven by Playwright, and what is measured in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+_WATCH = """() => {
+  window.waits = [];
+  let pressed = null;
+  addEventListener("input", (event) => (pressed ??= event.timeStamp), true);
+  new MutationObserver(() => {
+    if (pressed === null) return;
+    const began = pressed;
+    pressed = null;
+    requestAnimationFrame(() => waits.push((performance.now() - began) / 1000));
+  }).observe(document.querySelector("#say li .outcome"), { childList: true });
+}"""
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """The system's Chromium. CI must have it: a test that skips there would prove nothing."""
+    if not (chromium := shutil.which("chromium")):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no chromium on this machine")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+def go(page: Page, where: str) -> None:
+    """Opens an address of the playground afresh, and waits until it is drawn."""
+    page.goto("about:blank")
+    page.goto(where)
+    page.wait_for_selector("body[data-ready]")
+
+
+def key_presses(page: Page, text: str) -> list[float]:
+    """Types a second instruction; the seconds from each key press to the world drawn."""
+    page.evaluate(_WATCH)
+    page.get_by_label("Instruction 2", exact=True).click()
+    for number, letter in enumerate(text, start=1):
+        page.keyboard.type(letter)
+        page.wait_for_function("count => waits.length >= count", arg=number)
+    return page.evaluate("waits")

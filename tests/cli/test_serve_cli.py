@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+import socket
+import sys
+
+import pytest
+import uvicorn
+
+from vbsix.playground import models
+
+
+@pytest.fixture
+def run(monkeypatch) -> str:
+    """A run that need not be there."""
+    monkeypatch.setattr(
+        models, "load_models", lambda paths: {path.name: object.__new__(models.Model) for path in paths}
+    )
+    return "runs/run"
+
+
+@pytest.fixture
+def served(monkeypatch) -> list:
+    """What would be served; nothing is compiled and nothing waits."""
+    seen = []
+    monkeypatch.setattr(
+        "vbsix.playground.answers.warm_up", lambda loaded, say: say(f"getting ready: {', '.join(loaded)}")
+    )
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: seen.append((self.config.app, sockets[0])))
+    return seen
+
+
+def test_it_says_when_it_is_ready_and_where(vbsix, run, served):
+    ended = vbsix("serve", run, "--port", "0")
+    assert (ended.code, ended.err) == (0, "getting ready: run\n")
+    assert re.fullmatch(r"ready after \d+ s: http://127\.0\.0\.1:[1-9]\d*\n", ended.out)
+    assert served[0][0].title == "vbsix playground"
+
+
+def test_others_can_reach_it_only_with_a_warning(vbsix, run, served):
+    ended = vbsix("serve", run, "--port", "0", "--host", "0.0.0.0")
+    assert ended.code == 0
+    assert ended.err.startswith("warning: everybody who can reach 0.0.0.0")
+
+
+def test_without_a_model_it_says_how_to_get_one(vbsix, monkeypatch, tmp_path):
+    monkeypatch.setattr(models, "files", lambda package: tmp_path)
+    ended = vbsix("serve")
+    assert ended.code == 2
+    assert "vbsix train tangrams --data synthetic --out runs/tangrams" in ended.err
+
+
+def test_without_its_extra_it_names_it(vbsix, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    ended = vbsix("serve")
+    assert ended.code == 2
+    assert "pip install 'vbsix[playground]'" in ended.err
+
+
+def test_a_port_in_use_is_one_message(vbsix, run):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = vbsix("serve", run, "--port", str(port))
+    assert ended == (2, "", f"error: cannot listen at 127.0.0.1, port {port}: Address already in use.\n")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import uvicorn
+from tiny_run import SETTINGS, make_run
+
+from vbsix.playground.answers import answer_parse, examples
+from vbsix.playground.app import create_app
+from vbsix.playground.messages import ParseRequest
+from vbsix.playground.models import Model, load_models
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory) -> Path:
+    """Two seeds of a run with a critic: what they need is compiled once for both.
+
+    They are not trained, but happen to draw policies that read what the tests say in several ways.
+    """
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    own = {"training.critic": True, "network.renormalise": True, "run.evaluation_beam": 64}
+    make_run(folder, (6, 1), SETTINGS | own)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models(run_folder) -> Mapping[str, Model]:
+    return load_models([run_folder])
+
+
+@pytest.fixture(scope="session")
+def server(models) -> Iterator[str]:
+    """The address of a running playground that has compiled what parses and examples need, of one size only."""
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr("vbsix.playground.answers.ROOMS", (5, 10))
+    examples("tangrams")
+    for model in models.values():
+        answer_parse(model, ParseRequest(model=model.name, world="1:0 2:1", utterances=["swap them"]))
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+        served = uvicorn.Server(uvicorn.Config(create_app(models), log_config=None))
+        thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not served.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        served.should_exit = True
+        thread.join()
+    monkeypatch.undo()

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+from tiny_run import make_run
+
+from vbsix.cli import app
+
+VOID = {"meta", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """Checks that elements nest, and collects texts by element."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.links: list[str] = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("runs")
+    make_run(folder / "first<&>")
+    shutil.copytree(folder / "first<&>", folder / "second")
+    out = folder / "report.html"
+    with pytest.raises(SystemExit) as end:
+        app(["report", str(folder / "first<&>"), str(folder / "second"), "--split", "held-out", "--out", str(out)])
+    assert not end.value.code
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_page_is_whole_and_needs_no_other_file(page):
+    outline = Outline(page)
+    assert all(link.startswith("data:") for link in outline.links)
+    assert not re.search(r"<script|@import|url\(", page)
+    assert outline.texts["h2"] == ["first<&>", "second"]
+    assert outline.texts["h3"][:4] == [
+        "Results",
+        "By position of the instruction",
+        "By kind of command",
+        "Commands taken for others",
+    ]
+
+
+def test_results_and_mistakes_are_there(page):
+    outline = Outline(page)
+    assert len([link for link in outline.links if link.startswith("data:image/svg+xml")]) == 2
+    assert any("12 rows of held-out" in text for text in outline.texts["p"])
+    assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
+    assert {"predicted", "should be", "at first"} <= set(outline.texts["figcaption"])
+    assert outline.texts["q"]
+
+
+def test_bad_arguments_are_one_message(tmp_path, capsys, monkeypatch):
+    from vbsix.cli import main
+
+    monkeypatch.setattr("sys.argv", ["vbsix", "report", str(tmp_path), "--out", str(tmp_path / "x.html")])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err) == (
+        2,
+        f"error: {tmp_path}: holds no run; a run's folder has a file run.json.\n",
+    )
