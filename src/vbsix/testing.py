@@ -24,6 +24,9 @@ WALKS = 16
 
 MOST_EXPLAINED = 3
 """Invalid tokens that a reason is asked for."""
+_SHOWN = 200
+"""How much of a state a message shows."""
+_VALUES = "equal states must be equal by == and hash, as NamedTuples and frozen dataclasses are"
 
 
 def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2, seed: int = 0) -> None:
@@ -76,47 +79,47 @@ def _language_problems(
     domain: PythonDomain, texts: Sequence[str], instructions: int, chance: random.Random
 ) -> Iterator[str]:
     """Of a plain-Python language: its states must be values, and its methods functions of them."""
-    language = domain.language
-    for text in texts:
-        context = domain.context(text)
-        state, again = language.start(context), language.start(context)
-        if state != again or hash(state) != hash(again):
-            yield (
-                f"start({shorten(text)}) gave two states that are not equal when called twice; equal states must be "
-                "equal by == and hash, as NamedTuples and frozen dataclasses are."
-            )
-            return
-        for _ in range(instructions * domain.max_tokens_per_instruction):
-            before, successors = repr(state), []
-            for token in domain.tokens:
-                try:
-                    one, other = language.step(state, token), language.step(state, token)
-                except Exception as error:
-                    yield f"step(state, {token!r}) raised {told(error)}; the state: {shorten(before, 200)}."
-                    return
-                if one != other or (one is not None and hash(one) != hash(other)):
-                    yield (
-                        f"step(state, {token!r}) gave two different results when called twice; it must depend on its "
-                        f"arguments alone, and equal states must be equal by == and hash. The state: "
-                        f"{shorten(before, 200)}."
-                    )
-                    return
-                successors += [] if one is None else [one]
-            if repr(state) != before:
-                yield f"step changed the state that it was given: {shorten(before, 200)}."
+    language, state, call = domain.language, None, ""
+    try:
+        for text in texts:
+            context, call = domain.context(text), f"start({shorten(text)})"
+            state = language.start(context)
+            if not _equal(state, language.start(context)):
+                yield f"{call} gave two states that are not equal when called twice; {_VALUES}."
                 return
-            if not successors:
-                break
-            state = chance.choice(successors)
-            denotation = language.denotation(state)
-            try:
+            for _ in range(instructions * domain.max_tokens_per_instruction):
+                call = "instructions_done(state)"
+                if language.instructions_done(state) >= instructions:
+                    break
+                before, successors = repr(state), []
+                for token in domain.tokens:
+                    call = f"step(state, {token!r})"
+                    successors.append(language.step(state, token))
+                    if not _equal(successors[-1], language.step(state, token)):
+                        yield (
+                            f"{call} gave two different results when called twice; it must depend on its arguments "
+                            f"alone, and {_VALUES}. The state: {shorten(before, _SHOWN)}."
+                        )
+                        return
+                if repr(state) != before:
+                    yield f"step changed the state that it was given: {shorten(before, _SHOWN)}."
+                    return
+                state = chance.choice([one for one in successors if one is not None] or [state])
+                call = "denotation(state)"
+                denotation = language.denotation(state)
+                call = f"denotation(state) gave {shorten(repr(denotation))}, which JSON does not have: writing it"
                 if not domain.is_json(denotation):
                     yield (
-                        f"denotation(state) gave {shorten(repr(denotation))}, which is no longer equal to itself after "
-                        "it was written as JSON, so that no target in a file can equal it."
+                        f"denotation(state) gave {shorten(repr(denotation))}, which is not equal to itself any more "
+                        "when it was written as JSON, so that no target in a file can equal it."
                     )
-            except (TypeError, ValueError) as error:
-                yield f"denotation(state) gave {shorten(repr(denotation))}, which JSON does not have: {error}."
+                    return
+    except Exception as error:  # whatever the user's own methods do
+        yield f"{call} raised {told(error)}; the state: {shorten(repr(state), _SHOWN)}."
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one == other and hash(one) == hash(other)
 
 
 def _shape_problems(domain: Domain, text: str, instructions: int) -> Iterator[str]:

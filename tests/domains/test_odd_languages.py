@@ -166,6 +166,17 @@ def test_a_step_that_raises_is_told_with_token_and_state():
     assert search(PythonDomain(Counter), "0", "3")[1], "another domain is none the worse"
 
 
+def test_a_finished_program_is_not_gone_on_with():
+    class Strict(Counter):
+        def step(self, state, token):
+            assert not state[1], "the only instruction is done"
+            return super().step(state, token)
+
+    domain = PythonDomain(Strict)
+    check_domain(domain, ["0"], instructions=1)
+    assert search(domain, "0", "0")[1] == [["end"]]
+
+
 @pytest.mark.parametrize("method", ["instructions_done", "denotation", "describe"])
 def test_other_methods_that_raise_are_told_too(method):
     def fail(self, state):
