@@ -78,7 +78,7 @@ def test_a_data_folder_and_an_exported_model_will_do(vbsix, run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--split", "tset"), "error: unknown split of the synthetic corpus 'tset'. Known: dev, held-out.\n"),
+        (("--split", "tset"), "error: unknown split of this data 'tset'. Known: dev, held-out.\n"),
         (
             ("--data", "nowhere"),
             "error: nowhere/tangrams-dev.tsv: no such file; `vbsix data fetch` downloads the data\n",
