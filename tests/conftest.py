@@ -29,6 +29,13 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget_compiled():
+    """Thousands of compiled functions in one process run into the limit on its memory maps, and it crashes."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Third-party data, which is never committed. CI must have it: a test that skips there would prove nothing."""
