@@ -124,10 +124,11 @@ class Parser:
             part = examples[first : first + batch]
             filled = part + part[-1:] * (batch - len(part))
             arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
-            predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
-            predicted = jax.tree.map(np.asarray, predicted)
-            self.domain.raise_failure()
-            parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
+            with self.domain.alone():
+                predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
+                predicted = jax.tree.map(np.asarray, predicted)
+                self.domain.raise_failure()
+                parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
         return parses
 
     def read(self, utterances: Sequence[str]) -> PolicyTables:

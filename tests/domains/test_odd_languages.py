@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -193,6 +195,21 @@ def test_a_failure_is_told_once():
         with pytest.raises(VbsixError, match="raised KeyError"):
             execute(domain, "0", "one one")
     domain.raise_failure()
+
+
+def test_each_thread_gets_its_own_failures(monkeypatch):
+    domain, told = PythonDomain(Raising), PythonDomain.raise_failure
+    monkeypatch.setattr(PythonDomain, "raise_failure", lambda self: time.sleep(0.002) or told(self))
+
+    def outcome(program):
+        try:
+            return execute(domain, "0", program)[-1].world
+        except VbsixError as error:
+            return str(error)[:12]
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(outcome, ["one one", "one"] * 20))
+    assert found == ["Raising.step", "1"] * 20
 
 
 def test_a_step_that_is_not_deterministic_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Int, UInt32
@@ -111,6 +112,10 @@ class Domain(abc.ABC):
     @abc.abstractmethod
     def explain(self, state: State, token: str) -> str | None:
         """Why `token` is invalid in `state`, for a person; None if it is valid."""
+
+    def alone(self) -> AbstractContextManager[Any]:
+        """Held around a compiled call and `raise_failure`, so that each thread gets its own failures."""
+        return nullcontext()
 
     def raise_failure(self) -> None:
         """Raises what went wrong on the host while a compiled function ran; to be called when its result is there.

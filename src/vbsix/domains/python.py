@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -82,6 +83,7 @@ class PythonDomain(Domain):
         self._started = 0
         self._failure: VbsixError | None = None
         self._lock = threading.Lock()
+        self._alone = threading.RLock()
 
     # For compiled functions.
 
@@ -178,6 +180,9 @@ class PythonDomain(Domain):
         return self._table(int(state[_TABLE])).states[int(state[_NUMBER])]
 
     # On the host.
+
+    def alone(self) -> AbstractContextManager[Any]:
+        return self._alone
 
     def raise_failure(self) -> None:
         """A callback must not raise: what went wrong in one is kept until now, and nothing is valid meanwhile."""

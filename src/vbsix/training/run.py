@@ -189,19 +189,21 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                 assert best is not None, "the last step is always evaluated"
                 return Trained(state.learners, accuracies, best, watch.seconds())
             stop = _next_stop(config, state.step)
-            state.learners, sums = train_chunk(
-                task.domain,
-                config,
-                state.learners,
-                seeds,
-                vectors,
-                examples,
-                jnp.int32(state.step),
-                steps=stop - state.step,
-                critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
-            )
+            with task.domain.alone():
+                state.learners, sums = train_chunk(
+                    task.domain,
+                    config,
+                    state.learners,
+                    seeds,
+                    vectors,
+                    examples,
+                    jnp.int32(state.step),
+                    steps=stop - state.step,
+                    critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
+                )
+                jax.block_until_ready(sums)
+                task.domain.raise_failure()
             _require_finite(run, state, sums)
-            task.domain.raise_failure()
             state.pending.add(sums)
             state.step = stop
             observer.on_progress(stop)
