@@ -143,8 +143,9 @@ class PythonDomain(Domain):
                 hash(self.language.start(context))
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {told(error)}") from error
-            self._context_numbers[canonical] = len(self._contexts)
-            self._contexts.append(context)
+            with self._lock:
+                if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
+                    self._contexts.append(context)
         return np.array(self._context_numbers[canonical], np.int32)
 
     def format_world(self, world: Int[Any, ""]) -> str:
@@ -156,9 +157,10 @@ class PythonDomain(Domain):
             seen = self._look.target(target)
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {told(error)}") from error
-        number = self._target_numbers.setdefault(freeze(target), len(self._targets))
-        if number == len(self._targets):
-            self._targets.append(target)
+        with self._lock:
+            number = self._target_numbers.setdefault(freeze(target), len(self._targets))
+            if number == len(self._targets):
+                self._targets.append(target)
         shape = self.elements, len(self.attributes)
         return PythonTarget(np.array(number, np.int32), np.array(seen, np.int32).reshape(shape))
 
