@@ -300,9 +300,9 @@ def _key_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
 def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
     """Each program is run once more, and must come to what it came to before."""
     last = _follow(walk.seen[-1], walk.tokens[-1])
-    denotations = [domain.format_target(domain.world(_at(last, place))) for place in range(len(walk.texts))]
-    targets = []
-    for text in denotations:
+    denotations, targets = [], []
+    for place in range(len(walk.texts)):
+        denotations.append(text := domain.format_target(domain.world(_at(last, place))))
         try:
             targets.append(domain.parse_target(text))
         except InvalidWorld as error:

@@ -17,10 +17,13 @@ from training.tiny import Watcher, tiny_config
 from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
 from vbsix.domains import python
 from vbsix.domains.base import Domain
+from vbsix.evaluation import accuracy, predict_rows, report
+from vbsix.parser import make_parser
 from vbsix.search import Problem, Programs, SearchConfig, beam_search, program_search
 from vbsix.testing import check_domain
+from vbsix.training.chunk import create_learners
 from vbsix.training.run import Run, train
-from vbsix.training.task import load_task
+from vbsix.training.task import Split, load_task
 
 
 class Counter:
@@ -266,6 +269,27 @@ def test_a_denotation_that_no_file_can_hold_is_refused():
 
     with pytest.raises(InvalidDomain, match="which JSON does not have"):
         check_domain(PythonDomain(Sets), ["0"])
+
+
+def test_training_and_evaluation_agree_on_what_is_equal(tmp_path):
+    class Halved(Click):
+        denotation = lambda self, state: state[0] / 2  # noqa: E731
+        describe_target = lambda self, target: {}  # noqa: E731
+
+    domain, path = PythonDomain(Halved), tmp_path / "examples.jsonl"
+    lines = [{"context": 2, "instructions": [f"halve {n}"], "target": 1 if n % 2 else True} for n in range(20)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = tiny_config("execution-only", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
+    task = load_task(config, str(path), domain)
+    learners, whole = create_learners(domain, config, jnp.array([0])), Split(task.train.rows)
+    arrays = task.arrays(whole.examples(0))
+    policies = learners.networks.policy
+    share = accuracy(domain, policies, task.words.vectors, arrays, beam=2, batch=20)
+    policy = jax.tree.map(lambda leaf: leaf[0], policies)
+    found = report([predict_rows(make_parser(domain, policy, task.words, config, {}), whole.rows)])
+    wanted = [sum(row.worlds[1] == "1" for row in whole.rows) / len(whole.rows)]
+    assert share == found.accuracy["1"] == wanted
+    assert 0 < wanted[0] < 1, "1.0 is 1, and is not true"
 
 
 def test_an_attribute_that_was_not_declared_is_told():

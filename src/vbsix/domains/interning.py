@@ -99,14 +99,13 @@ class StateTable:
 
 def find(targets: Mapping[Hashable, int], denotation: Any) -> int | None:
     """The number of the target that equals a denotation."""
-    try:
-        return targets.get(denotation)
-    except TypeError:  # it holds lists
-        return targets.get(freeze(denotation))
+    return targets.get(freeze(denotation))
 
 
 def freeze(value: Any) -> Hashable:
-    """JSON as something hashable: lists as tuples, objects as the set of their items."""
+    """JSON as something hashable: lists as tuples, objects as the set of their items. True is not 1, but 1.0 is."""
+    if isinstance(value, bool):
+        return bool, value
     if isinstance(value, list | tuple):
         return tuple(map(freeze, value))
     if isinstance(value, dict):

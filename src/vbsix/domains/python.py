@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
-from vbsix.domains.interning import StateTable, freeze, told
+from vbsix.domains.interning import StateTable, find, freeze, told
 from vbsix.domains.looks import choose_look
 from vbsix.domains.stack import hash_words
 from vbsix.errors import InvalidWorld, VbsixError, shorten
@@ -165,7 +165,9 @@ class PythonDomain(Domain):
         return PythonTarget(np.array(number, np.int32), np.array(seen, np.int32).reshape(shape))
 
     def format_target(self, target: Any) -> str:
-        return self.to_text(self._targets[int(target.number)] if isinstance(target, PythonTarget) else target)
+        """Of a target or a denotation; equal ones have the text of the first that was read."""
+        number = target.number if isinstance(target, PythonTarget) else find(self._target_numbers, target)
+        return self.to_text(target if number is None else self._targets[int(number)])
 
     def world(self, state: Row) -> Any:
         return self.language.denotation(self.host_state(state))
