@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import pytest
@@ -47,6 +48,13 @@ def test_a_class_in_the_current_folder(here):
     assert domain is import_domain("clicks:Click") is get_domain("click")
     assert origin_of("click") == "clicks:Click"
     assert origin_of("tangrams") is None
+
+
+def test_installed_modules_go_before_those_in_the_current_folder(here, monkeypatch):
+    (here / "colorsys.py").write_text("1 / 0")
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    import_domain("clicks:Click")
+    assert importlib.import_module("colorsys").rgb_to_hsv
 
 
 def test_an_object_a_class_of_domains_and_a_name(here):
