@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DEFAULT_METHOD = "vbsix"
 METHOD_HELP = (
-    "vbsix (the default), mml, execution-only, value-only, expert-mml or reinforce; paper-vbsix or paper-mml for what "
-    "was published to the letter."
+    "vbsix (the default), mml, execution-only (the default for JSON lines), value-only, expert-mml or reinforce; "
+    "paper-vbsix or paper-mml for what was published to the letter."
 )
 
 
@@ -130,7 +130,7 @@ def choose_config(
     given |= configs.read_assignments(assignments)
     given["domain"] = domain or configs.override(configs.Config(), given).domain
     base = configs.quick if source == SYNTHETIC else configs.own if source.endswith(SUFFIX) else configs.preset
-    chosen = configs.override(base(given["domain"], method or DEFAULT_METHOD), given)
+    chosen = configs.override(base(given["domain"], *([method] if method else [])), given)
     return chosen, configs.method_of(chosen)
 
 
