@@ -6,6 +6,7 @@ import itertools
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -244,6 +245,37 @@ def test_states_that_cannot_be_compared_are_refused():
 
     with pytest.raises(InvalidDomain, match="unhashable"):
         check_domain(PythonDomain(Listed), ["0"])
+
+
+class Narrow(NamedTuple):
+    """Two parts, of which only the first is compared."""
+
+    total: int
+    done: int
+
+    __eq__ = lambda self, other: self.total == other.total  # noqa: E731
+    __hash__ = lambda self: hash(self.total)  # noqa: E731
+
+
+def test_equal_states_that_behave_differently_are_refused():
+    class Narrowed(Counter):
+        def start(self, context):
+            return Narrow(context, 0)
+
+        def step(self, state, token):
+            return (after := super().step(state, token)) and Narrow(*after)
+
+    with pytest.raises(InvalidDomain, match="equal behave differently"):
+        check_domain(PythonDomain(Narrowed), ["0"])
+
+    class Moody(Narrowed):
+        """What differs is which tokens are valid."""
+
+        instructions_done = lambda self, state: 0  # noqa: E731
+        step = lambda self, state, token: None if state.done else Narrow(state.total, 1)  # noqa: E731
+
+    with pytest.raises(InvalidDomain, match="equal behave differently"):
+        check_domain(PythonDomain(Moody), ["0"])
 
 
 def test_a_step_that_changes_its_state_is_refused():

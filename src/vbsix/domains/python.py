@@ -71,7 +71,7 @@ class PythonDomain(Domain):
         self.name = getattr(language, "name", type(language).__name__.lower())
         self.tokens = tuple(language.tokens)
         self.max_tokens_per_instruction = language.max_tokens_per_instruction
-        self._look = look = choose_look(language)
+        self.look = look = choose_look(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
         self._width = _SEEN + look.width
@@ -154,7 +154,7 @@ class PythonDomain(Domain):
     def parse_target(self, text: str) -> PythonTarget:
         target = _from_json(text)
         try:
-            seen = self._look.target(target)
+            seen = self.look.target(target)
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {told(error)}") from error
         with self._lock:
@@ -201,7 +201,7 @@ class PythonDomain(Domain):
         rows = np.zeros((len(distinct), self._width), np.int32)
         with self._lock:
             rows[:, _TABLE], self._started = self._started, self._started + 1
-            table = StateTable(self.language, self._look, self._target_numbers, instructions)
+            table = StateTable(self.language, self.look, self._target_numbers, instructions)
             try:
                 first = table.start([self._contexts[world] for world in distinct.tolist()])
                 rows[:, _NUMBER:] = table.rows[first]
