@@ -361,6 +361,50 @@ def test_without_a_description_the_parts_of_a_state_are_seen():
     assert seen[0] == seen[2] != seen[1]
 
 
+@pytest.mark.parametrize("slots", [(), ("total", "done")])
+def test_of_states_without_a_text_the_fields_are_seen(slots):
+    class Plain:
+        __slots__ = slots or ("__dict__",)
+
+        def __init__(self, total, done):
+            self.total, self.done = total, done
+
+        __eq__ = lambda self, other: (self.total, self.done) == (other.total, other.done)  # noqa: E731
+        __hash__ = lambda self: hash((self.total, self.done))  # noqa: E731
+        __iter__ = lambda self: iter((self.total, self.done))  # noqa: E731
+        __getitem__ = lambda self, place: (self.total, self.done)[place]  # noqa: E731
+
+    class Plainly(Silent):
+        def start(self, context):
+            return Plain(context, 0)
+
+        def step(self, state, token):
+            return (after := super().step(state, token)) and Plain(*after)
+
+    domain = PythonDomain(Plainly)
+    check_domain(domain, ["0"])
+    assert domain.look.state(Plain(1, 0)) == domain.look.state(Plain(1, 0)) != domain.look.state(Plain(2, 0))
+
+
+def test_a_state_that_has_no_lasting_text_is_refused():
+    def held():
+        pass
+
+    class Holding(Silent):
+        def start(self, context):
+            return (context, 0, held)
+
+    with pytest.raises(InvalidDomain, match=r"held at 0x.* give describe\(state\)"):
+        check_domain(PythonDomain(Holding), ["0"])
+
+
+@pytest.mark.parametrize("lacking", ["slots", "observe_target"])
+def test_an_own_look_without_its_sizes_is_told(lacking):
+    names = ("observe", "observe_world", "observe_target", "slots", "objects", "elements", "values")
+    with pytest.raises(VbsixError, match=rf"with observe\(state\) goes {lacking}, which it lacks"):
+        PythonDomain(type("Looking", (Counter,), {name: 1 for name in names if name != lacking}))
+
+
 def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
     monkeypatch.setattr(python, "KEPT_STATES", 20)
     domain = PythonDomain(Counter)
