@@ -193,6 +193,22 @@ def test_other_methods_that_raise_are_told_too(method):
         execute(domain, "0", "one")
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "told"),
+    [
+        ("instructions_done", 0.5, r"instructions_done\(state\) raised TypeError"),
+        ("instructions_done", 1 << 40, "a search raised OverflowError"),
+        ("observe", ([0, 0], []), r"observe\(state\) raised ValueError: 3 numbers, where .* make 2"),
+    ],
+)
+def test_wrong_results_are_told_too(name, wrong, told):
+    sizes = {"slots": 1, "objects": 0, "elements": 1, "values": 1, "attributes": {"sum": 1}}
+    looks = {"observe_world": lambda self, state: [[0]], "observe_target": lambda self, target: [[0]]}
+    members = {**(sizes | looks if name == "observe" else {}), name: lambda self, state: wrong}
+    with pytest.raises(VbsixError, match=told):
+        execute(PythonDomain(type("Wrong", (Counter,), members)), "0", "one")
+
+
 def test_a_failure_is_told_once():
     domain = PythonDomain(Raising)
     for _ in range(2):
@@ -417,6 +433,10 @@ def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
     domain.expand(states[0])
     with pytest.raises(VbsixError, match="forgotten"):
         domain.raise_failure()
+    monkeypatch.setattr(python, "KEPT_STATES", 1000)
+    monkeypatch.setattr(python, "MOST_TABLES", 6)
+    assert [domain.start(world, 1) for _ in range(9)]
+    assert len(domain._tables) == 6
 
 
 def test_one_callback_an_iteration_serves_all_examples_and_seeds(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,14 @@ class StateTable:
     def _row(self, number: int) -> list[int]:
         state, call = self.states[number], "instructions_done(state)"
         try:
-            done = self._language.instructions_done(state)
+            done = index(self._language.instructions_done(state))
             call = "denotation(state)"
             target = find(self._targets, self._language.denotation(state))
             call = self._look.call
-            return [number, done, -1 if target is None else target, *self._look.state(state)]
+            seen = self._look.state(state)
+            if len(seen) != self._look.width:
+                raise ValueError(f"{len(seen)} numbers, where the sizes that are declared make {self._look.width}")
+            return [number, done, -1 if target is None else target, *seen]
         except Exception as error:
             raise failure(self._language, call, error, state) from error
 

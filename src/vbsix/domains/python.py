@@ -26,8 +26,8 @@ from vbsix.domains.looks import choose_look
 from vbsix.domains.stack import hash_words
 from vbsix.errors import InvalidWorld, VbsixError, shorten
 
-KEPT_TABLES, KEPT_STATES = 4, 1 << 19
-"""The oldest tables of states are forgotten when there are more, and all of them hold more states."""
+KEPT_TABLES, MOST_TABLES, KEPT_STATES = 4, 64, 1 << 19
+"""Some tables of states are always kept; beyond, the oldest are forgotten where there are too many or too large."""
 
 
 Row = Int[Any, " row"]
@@ -205,12 +205,10 @@ class PythonDomain(Domain):
             try:
                 first = table.start([self._contexts[world] for world in distinct.tolist()])
                 rows[:, _NUMBER:] = table.rows[first]
-            except VbsixError as failure:
-                self._failure = self._failure or failure
+            except Exception as error:
+                self._keep(error)
             self._tables[self._started - 1] = table
-            while (
-                len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
-            ):
+            while len(self._tables) > KEPT_TABLES and self._holds_too_much():
                 del self._tables[min(self._tables)]
         return rows[places.reshape(worlds.shape)]
 
@@ -225,9 +223,16 @@ class PythonDomain(Domain):
                     table, here = self._table(number), tables == number
                     successors = table.expand(numbers[here])
                     rows[here, :, _NUMBER:], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
-            except VbsixError as failure:
-                self._failure = failure
+            except Exception as error:
+                self._keep(error)
         return rows, valid
+
+    def _keep(self, error: Exception) -> None:
+        known = error if isinstance(error, VbsixError) else VbsixError(f"{self.name}: a search raised {told(error)}.")
+        self._failure = self._failure or known
+
+    def _holds_too_much(self) -> bool:
+        return len(self._tables) > MOST_TABLES or sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
 
     def _table(self, number: int) -> StateTable:
         if number not in self._tables:
