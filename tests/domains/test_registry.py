@@ -28,6 +28,17 @@ class Small(vbsix.domains.tangrams.Tangrams):
 ready = vbsix.PythonDomain(Click())
 ready.name = "ready"
 number = 3
+
+class Sized(Click):
+    def __init__(self, size): pass
+
+class SmallSized(Small):
+    def __init__(self, size): pass
+
+class Known(Click):
+    pass
+
+vbsix.register_domain(vbsix.PythonDomain(Known()))
 """
 
 
@@ -71,6 +82,8 @@ def test_an_object_a_class_of_domains_and_a_name(here):
         ("clicks:number", "int has no method start"),
         ("broken:Thing", "broken cannot be imported: ZeroDivisionError"),
         ("clicks", "unknown domain"),
+        ("clicks:Sized", r"Sized\(\) raised TypeError.* make the object yourself"),
+        ("clicks:SmallSized", r"SmallSized\(\) raised TypeError"),
     ],
 )
 def test_what_cannot_be_found_is_told(here, name, told):
@@ -89,3 +102,9 @@ def test_a_name_from_a_file_is_never_imported(here):
     with pytest.raises(VbsixError, match="unknown domain"):
         get_domain("clicks:Click")
     assert "clicks" not in sys.modules
+
+
+def test_what_a_module_has_registered_itself_is_taken(here):
+    domain = import_domain("clicks:Known")
+    assert domain is get_domain("known")
+    assert origin_of("known") == "clicks:Known"

@@ -66,7 +66,7 @@ class PythonDomain(Domain):
 
     def __init__(self, language: Any):
         """Wraps a class, or an object of it."""
-        self.language = language = language() if isinstance(language, type) else language
+        self.language = language = make(language) if isinstance(language, type) else language
         _require_language(language)
         self.name = getattr(language, "name", type(language).__name__.lower())
         self.tokens = tuple(language.tokens)
@@ -238,6 +238,16 @@ class PythonDomain(Domain):
         if number not in self._tables:
             raise VbsixError(f"{self.name}: the states of this search are forgotten, so many came after it.")
         return self._tables[number]
+
+
+def make(kind: type) -> Any:
+    """An object of a class that needs nothing to be made."""
+    try:
+        return kind()
+    except Exception as error:
+        raise VbsixError(
+            f"{kind.__name__}() raised {told(error)}. If it needs arguments, make the object yourself and give that."
+        ) from error
 
 
 def _require_language(language: Any) -> None:

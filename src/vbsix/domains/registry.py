@@ -102,7 +102,7 @@ def _find(module_name: str, attribute: str) -> Domain:
     if "" not in sys.path:
         sys.path.append("")  # the last: a folder of a stranger's must not stand in for what is installed
     from vbsix.domains.interning import told
-    from vbsix.domains.python import PythonDomain
+    from vbsix.domains.python import PythonDomain, make
 
     try:
         module = importlib.import_module(module_name)
@@ -111,6 +111,10 @@ def _find(module_name: str, attribute: str) -> Domain:
     if not hasattr(module, attribute):
         raise VbsixError(f"{module_name} has no {attribute}; name a domain as MODULE:CLASS.")
     found = getattr(module, attribute)
+    for domain in _registered.values():  # the module may have made it known itself
+        language = getattr(domain, "language", domain)
+        if found is domain or found is language or found is type(language):
+            return domain
     if isinstance(found, type) and issubclass(found, Domain):
-        found = found()
+        found = make(found)
     return found if isinstance(found, Domain) else PythonDomain(found)
