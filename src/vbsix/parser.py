@@ -93,8 +93,8 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
 
-    def parse(self, world: str, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
-        """Reads utterances, each as a command, beginning in a world given in its text form.
+    def parse(self, world: Any, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
+        """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
 
         Args:
             world: the world before the first utterance.
@@ -108,7 +108,7 @@ class Parser:
         return self.parse_many([(world, utterances)], best, room)[0]
 
     def parse_many(
-        self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
+        self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
     ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches."""
         beam = self.config.run.evaluation_beam
@@ -158,7 +158,7 @@ class Parser:
         metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, "words": self.words.words}
         write_tensors(Path(path), tensors, {**metadata, "provenance": self.provenance})
 
-    def _example(self, world: str, utterances: Sequence[str]) -> Example:
+    def _example(self, world: Any, utterances: Sequence[str]) -> Example:
         """The request, checked, as an example without a target."""
         if not 1 <= len(utterances) <= MOST_UTTERANCES:
             raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
@@ -166,6 +166,7 @@ class Parser:
             if not utterance.strip():
                 raise VbsixError(f"utterance {number} is empty.")
         try:
+            world = self.domain.world_text(world)
             self.domain.parse_world(world)
         except InvalidWorld as error:
             raise InvalidWorld(f"world: {error}") from None

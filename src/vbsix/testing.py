@@ -29,7 +29,7 @@ _SHOWN = 200
 _VALUES = "equal states must be equal by == and hash, as NamedTuples and frozen dataclasses are"
 
 
-def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2, seed: int = 0) -> None:
+def check_domain(domain: Domain, worlds: Iterable[Any], *, instructions: int = 2, seed: int = 0) -> None:
     """Verifies what searches and networks rely on, along random programs that begin in some worlds.
 
     Declared sizes and shapes, texts that come back as they went in, determinism, which tokens are valid, the count of
@@ -37,7 +37,7 @@ def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2
 
     Args:
         domain: the language.
-        worlds: first worlds in their text form, at least one of them.
+        worlds: first worlds in their text form, or as JSON; at least one of them.
         instructions: how many instructions the programs have.
         seed: of the random programs.
 
@@ -45,7 +45,7 @@ def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2
         InvalidDomain: with every problem found, a sentence each.
     """
     _raise_any(domain, declaration_problems(domain))
-    texts = list(dict.fromkeys(worlds))
+    texts = list(dict.fromkeys(map(domain.world_text, worlds)))
     _raise_any(domain, _world_problems(domain, texts))
     texts = list(islice(cycle(texts), WALKS))
     if isinstance(domain, PythonDomain):

@@ -369,6 +369,26 @@ def test_a_context_that_start_does_not_take_is_an_invalid_world():
         PythonDomain(Picky).parse_world("much")
 
 
+@pytest.mark.parametrize("text", ['{"a": 1', "[1,", '"much', "[" * 100_000])
+def test_half_of_json_is_no_text(text):
+    with pytest.raises(InvalidWorld, match="not JSON"):
+        PythonDomain(Counter).parse_world(text)
+
+
+def test_worlds_can_be_given_as_json():
+    check_domain(PythonDomain(Counter), [0, 3])
+    with pytest.raises(InvalidWorld, match="neither a text nor JSON"):
+        check_domain(PythonDomain(Counter), [{1, 2}])
+
+
+@pytest.mark.parametrize(
+    ("values", "told"), [(("a", None), "None"), (("a", "a"), "twice"), ([["a"]], "needs a list"), (0.5, "needs a list")]
+)
+def test_categories_that_cannot_be_told_apart_are_refused(values, told):
+    with pytest.raises(VbsixError, match=f"sum .*{told}"):
+        PythonDomain(type("Odd", (Counter,), {"attributes": {"sum": values}}))
+
+
 def test_without_a_description_the_parts_of_a_state_are_seen():
     domain = PythonDomain(Silent)
     check_domain(domain, ["0"])

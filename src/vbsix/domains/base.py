@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Int, UInt32
 
+from vbsix.errors import InvalidWorld
+
 State = Any
 """A pytree of small integer arrays; what is in it is the domain's own affair."""
 
@@ -100,6 +102,13 @@ class Domain(abc.ABC):
     def to_text(self, value: Any) -> str:
         """The text form of a world or a target that stands in a file as JSON: a text itself, or else its JSON."""
         return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+    def world_text(self, world: Any) -> str:
+        """The text form of a world that may be given as JSON; a text has it already. Raises `InvalidWorld`."""
+        try:
+            return world if isinstance(world, str) else self.to_text(world)
+        except (TypeError, ValueError) as error:
+            raise InvalidWorld(f"neither a text nor JSON: {error}") from None
 
     @abc.abstractmethod
     def world(self, state: State) -> Any:

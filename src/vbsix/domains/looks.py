@@ -102,10 +102,18 @@ def _described(language: Any) -> Look:
 
 def _ids(name: str, values: Any) -> dict[Any, int]:
     """An id for each value of an attribute; None has 0."""
-    known = range(values) if isinstance(values, int) else tuple(values)
+    try:
+        known = range(values) if isinstance(values, int) else tuple(values)
+        ids = {None: 0, **{value: number for number, value in enumerate(known, start=1)}}
+    except TypeError:
+        raise VbsixError(f"`attributes`: {name} needs a list of categories or a number, not {values!r}.") from None
     if not known:
         raise VbsixError(f"`attributes`: {name} has no values.")
-    return {None: 0, **{value: number for number, value in enumerate(known, start=1)}}
+    if None in known:
+        raise VbsixError(f"`attributes`: {name} has None among its categories, which stands for nothing already.")
+    if len(ids) <= len(known):
+        raise VbsixError(f"`attributes`: {name} has a category twice.")
+    return ids
 
 
 def _is_known(value: Any, known: Mapping[Any, int]) -> bool:

@@ -265,8 +265,12 @@ def _require_language(language: Any) -> None:
 
 
 def _from_json(text: str) -> Any:
-    """The value of a JSON text; what is not JSON is a text itself."""
+    """The value of a JSON text; what does not begin as JSON does is a text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except RecursionError:
+        raise InvalidWorld(f"not JSON: {shorten(text)} is nested too deep") from None
+    except ValueError as error:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            raise InvalidWorld(f"not JSON: {shorten(text)}: {error}") from None
         return text
