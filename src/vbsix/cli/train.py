@@ -77,6 +77,7 @@ def train(
     """
     prepare_jax()
     from vbsix.cli.report import find_spurious, predict_longest, print_report
+    from vbsix.data.json_lines import SUFFIX
     from vbsix.training.display import create_display, stop_on_interrupt
     from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
     from vbsix.training.run import train as train_run
@@ -90,6 +91,8 @@ def train(
         task = load_task(run.config, run.source, domain_of(run.config, run.folder, own))
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
+        if dev and not source.endswith(SUFFIX):
+            raise VbsixError(f"--dev goes with JSON lines alone: give --data FILE{SUFFIX}.")
         given = [*(settings or []), *([f"data.dev_file={dev.resolve()}"] if dev else [])]
         chosen, name = choose_config(own.name if own else None, source, method, steps, config, given)
         folder = out or new_folder(f"{chosen.domain}-{name}")
