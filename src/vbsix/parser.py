@@ -156,7 +156,8 @@ class Parser:
                 tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
         _require_finite(tensors, "the model as exported")
         metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, "words": self.words.words}
-        write_tensors(Path(path), tensors, {**metadata, "provenance": self.provenance})
+        metadata |= {"attributes": self.domain.shown(), "provenance": self.provenance}
+        write_tensors(Path(path), tensors, metadata)
 
     def _example(self, world: Any, utterances: Sequence[str]) -> Example:
         """The request, checked, as an example without a target."""
@@ -340,7 +341,7 @@ def best_seed(run: Run, best: bool = False) -> int:
 
 
 def _read_run(run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None) -> list[Parser]:
-    domain, words = domain_of(run.config, run.folder, domain), open_words(run.folder)
+    domain, words = domain_of(run.config, run.folder, domain, run.attributes), open_words(run.folder)
     policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
     parsers = []
     for place, seed in enumerate(seeds):
@@ -384,7 +385,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
-    domain = domain_of(config, path, domain)
+    domain = domain_of(config, path, domain, metadata.get("attributes"))
     if tokens != domain.tokens:
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
     if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):

@@ -129,6 +129,17 @@ def test_parse_export_and_load_give_the_same(here, vbsix):
         package.load("model.safetensors", domain=package.get_domain("tangrams"))
 
 
+def test_a_model_is_refused_where_its_domain_shows_something_else(here, vbsix, monkeypatch):
+    assert vbsix("export", "run", "--domain=own_sums:Sums", "--out=shown.safetensors").code == 0
+    language = package.get_domain("sums").language
+    monkeypatch.setattr(language, "attributes", {"added": 3, "sum": 20}, raising=False)
+    for path in ("run", "shown.safetensors"):
+        with pytest.raises(package.VbsixError, match="its attributes differ"):
+            package.load(path, domain=package.PythonDomain(language))
+    ended = vbsix("train", "own_sums:Sums", "--resume=run", "--quiet")
+    assert (ended.code, "its attributes differ" in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     "command", [["parse", "run", "--world=3", "add"], ["evaluate", "run"], ["train", "--resume=run"]]
 )

@@ -88,7 +88,7 @@ def train(
         if any((data, dev, method, seeds, steps, out, config, settings)):
             raise VbsixError("--resume goes on with a run as it was begun: it goes with no other option but --quiet.")
         run = open_run(resume)
-        task = load_task(run.config, run.source, domain_of(run.config, run.folder, own))
+        task = load_task(run.config, run.source, domain_of(run.config, run.folder, own, run.attributes))
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
         if dev and not source.endswith(SUFFIX):

@@ -122,6 +122,10 @@ class Domain(abc.ABC):
     def explain(self, state: State, token: str) -> str | None:
         """Why `token` is invalid in `state`, for a person; None if it is valid."""
 
+    def shown(self) -> list[Any]:
+        """What the networks are shown, as JSON: a model is for a domain that shows the same."""
+        return [[name, count] for name, count in self.attributes.items()]
+
     def alone(self) -> AbstractContextManager[Any]:
         """Held around a compiled call and `raise_failure`, so that each thread gets its own failures."""
         return nullcontext()

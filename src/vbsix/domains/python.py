@@ -185,6 +185,12 @@ class PythonDomain(Domain):
 
     # On the host.
 
+    def shown(self) -> list[Any]:
+        if not hasattr(self.language, "describe") or hasattr(self.language, "observe"):
+            return super().shown()
+        named = self.language.attributes.items()
+        return [[name, values if isinstance(values, int) else [*map(repr, values)]] for name, values in named]
+
     def alone(self) -> AbstractContextManager[Any]:
         return self._alone
 
