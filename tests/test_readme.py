@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from vbsix.cli import app
+from vbsix.training.config import METHODS
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 
 
 def test_the_python_examples_give_what_they_say():
@@ -31,3 +33,15 @@ def test_the_execute_examples_run(capsys):
 def test_there_is_one_test_command_for_ci_to_find():
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if 'pip install -e ".[test]"' in line]) == 1
+
+
+def test_the_methods_that_pages_name_are_there():
+    pages = [README, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
+    named = {
+        (page.name, name)
+        for page in pages
+        for names in re.findall(r"--methods?[ =]([a-z][\w,-]*)", page.read_text(encoding="utf-8"))
+        for name in names.split(",")
+    }
+    assert named
+    assert {(page, name) for page, name in named if name not in METHODS} == set()

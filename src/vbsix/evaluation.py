@@ -31,8 +31,9 @@ def accuracy(
 ) -> list[float]:
     """The share of examples whose most probable program leads to their target, for each seed's policy."""
     tokens = predict_tokens(domain, policies, vectors, examples, beam=beam, batch=batch)
-    correct = np.asarray(is_correct(domain, examples, tokens))
-    domain.raise_failure()
+    with domain.alone():
+        correct = np.asarray(is_correct(domain, examples, tokens))
+        domain.raise_failure()
     return [float(share) for share in np.mean(correct, axis=1)]
 
 
@@ -46,9 +47,10 @@ def predict_tokens(
     for first in range(0, count, batch):
         index = np.minimum(np.arange(first, first + batch), count - 1)  # the last batch is filled up with its end
         part = jax.tree.map(lambda leaf, index=index: jnp.asarray(leaf)[index], examples)
-        programs = predict_batch(domain, policies, jnp.asarray(vectors), part, beam=beam)
-        found.append(np.asarray(programs.tokens[:, :, 0]))
-        domain.raise_failure()
+        with domain.alone():
+            programs = predict_batch(domain, policies, jnp.asarray(vectors), part, beam=beam)
+            found.append(np.asarray(programs.tokens[:, :, 0]))
+            domain.raise_failure()
     return np.concatenate(found, axis=1)[:, :count]
 
 

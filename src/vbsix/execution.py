@@ -48,7 +48,13 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
         raise InvalidProgram(MOST_TOKENS, tokens[MOST_TOKENS], f"a program has at most {MOST_TOKENS} tokens")
     # A power of two, so that few sizes are compiled; each command has at least one token.
     capacity = max(8, 1 << len(tokens).bit_length())
-    state = domain.start(domain.parse_world(world), capacity)
+    with domain.alone():
+        state = jax.block_until_ready(domain.start(domain.parse_world(world), capacity))
+        domain.raise_failure()
+        return _run(domain, state, tokens)
+
+
+def _run(domain: Domain, state: State, tokens: Sequence[str]) -> list[Step]:
     steps = []
     for position, token in enumerate(tokens):
         if token not in domain.tokens:

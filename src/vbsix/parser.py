@@ -93,8 +93,8 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
 
-    def parse(self, world: str, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
-        """Reads utterances, each as a command, beginning in a world given in its text form.
+    def parse(self, world: Any, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
+        """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
 
         Args:
             world: the world before the first utterance.
@@ -108,7 +108,7 @@ class Parser:
         return self.parse_many([(world, utterances)], best, room)[0]
 
     def parse_many(
-        self, requests: Sequence[tuple[str, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
+        self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
     ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches."""
         beam = self.config.run.evaluation_beam
@@ -124,10 +124,11 @@ class Parser:
             part = examples[first : first + batch]
             filled = part + part[-1:] * (batch - len(part))
             arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
-            predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
-            predicted = jax.tree.map(np.asarray, predicted)
-            self.domain.raise_failure()
-            parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
+            with self.domain.alone():
+                predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
+                predicted = jax.tree.map(np.asarray, predicted)
+                self.domain.raise_failure()
+                parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
         return parses
 
     def read(self, utterances: Sequence[str]) -> PolicyTables:
@@ -155,9 +156,10 @@ class Parser:
                 tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
         _require_finite(tensors, "the model as exported")
         metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, "words": self.words.words}
-        write_tensors(Path(path), tensors, {**metadata, "provenance": self.provenance})
+        metadata |= {"attributes": self.domain.shown(), "provenance": self.provenance}
+        write_tensors(Path(path), tensors, metadata)
 
-    def _example(self, world: str, utterances: Sequence[str]) -> Example:
+    def _example(self, world: Any, utterances: Sequence[str]) -> Example:
         """The request, checked, as an example without a target."""
         if not 1 <= len(utterances) <= MOST_UTTERANCES:
             raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
@@ -165,6 +167,7 @@ class Parser:
             if not utterance.strip():
                 raise VbsixError(f"utterance {number} is empty.")
         try:
+            world = self.domain.world_text(world)
             self.domain.parse_world(world)
         except InvalidWorld as error:
             raise InvalidWorld(f"world: {error}") from None
@@ -338,7 +341,7 @@ def best_seed(run: Run, best: bool = False) -> int:
 
 
 def _read_run(run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None) -> list[Parser]:
-    domain, words = domain_of(run.config, run.folder, domain), open_words(run.folder)
+    domain, words = domain_of(run.config, run.folder, domain, run.attributes), open_words(run.folder)
     policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
     parsers = []
     for place, seed in enumerate(seeds):
@@ -382,7 +385,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
-    domain = domain_of(config, path, domain)
+    domain = domain_of(config, path, domain, metadata.get("attributes"))
     if tokens != domain.tokens:
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
     if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.base import Domain, Observation, State
-from vbsix.domains.interning import told
+from vbsix.domains.interning import freeze, told
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import declaration_problems
 from vbsix.errors import InvalidDomain, InvalidWorld, shorten
@@ -29,7 +29,7 @@ _SHOWN = 200
 _VALUES = "equal states must be equal by == and hash, as NamedTuples and frozen dataclasses are"
 
 
-def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2, seed: int = 0) -> None:
+def check_domain(domain: Domain, worlds: Iterable[Any], *, instructions: int = 2, seed: int = 0) -> None:
     """Verifies what searches and networks rely on, along random programs that begin in some worlds.
 
     Declared sizes and shapes, texts that come back as they went in, determinism, which tokens are valid, the count of
@@ -37,7 +37,7 @@ def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2
 
     Args:
         domain: the language.
-        worlds: first worlds in their text form, at least one of them.
+        worlds: first worlds in their text form, or as JSON; at least one of them.
         instructions: how many instructions the programs have.
         seed: of the random programs.
 
@@ -45,7 +45,7 @@ def check_domain(domain: Domain, worlds: Iterable[str], *, instructions: int = 2
         InvalidDomain: with every problem found, a sentence each.
     """
     _raise_any(domain, declaration_problems(domain))
-    texts = list(dict.fromkeys(worlds))
+    texts = list(dict.fromkeys(map(domain.world_text, worlds)))
     _raise_any(domain, _world_problems(domain, texts))
     texts = list(islice(cycle(texts), WALKS))
     if isinstance(domain, PythonDomain):
@@ -80,12 +80,29 @@ def _language_problems(
 ) -> Iterator[str]:
     """Of a plain-Python language: its states must be values, and its methods functions of them."""
     language, state, call = domain.language, None, ""
+    seen_of: dict[Any, Any] = {}
+    valid_of: dict[Any, list[bool]] = {}
+
+    def is_new_behaviour(one: Any) -> bool:
+        nonlocal call
+        call = "instructions_done(state)"
+        done = language.instructions_done(one)
+        call = "denotation(state)"
+        denotation = freeze(language.denotation(one))
+        call = domain.look.call
+        seen = done, denotation, domain.look.state(one)
+        return seen_of.setdefault(one, seen) != seen
+
     try:
         for text in texts:
             context, call = domain.context(text), f"start({shorten(text)})"
             state = language.start(context)
-            if not _equal(state, language.start(context)):
+            again = language.start(context)
+            if not _equal(state, again):
                 yield f"{call} gave two states that are not equal when called twice; {_VALUES}."
+                return
+            if is_new_behaviour(state) or is_new_behaviour(again):
+                yield _differing(domain, state)
                 return
             for _ in range(instructions * domain.max_tokens_per_instruction):
                 call = "instructions_done(state)"
@@ -95,14 +112,22 @@ def _language_problems(
                 for token in domain.tokens:
                     call = f"step(state, {token!r})"
                     successors.append(language.step(state, token))
-                    if not _equal(successors[-1], language.step(state, token)):
+                    again = language.step(state, token)
+                    if not _equal(successors[-1], again):
                         yield (
                             f"{call} gave two different results when called twice; it must depend on its arguments "
                             f"alone, and {_VALUES}. The state: {shorten(before, _SHOWN)}."
                         )
                         return
+                    if again is not None and (is_new_behaviour(successors[-1]) or is_new_behaviour(again)):
+                        yield _differing(domain, again)
+                        return
                 if repr(state) != before:
                     yield f"step changed the state that it was given: {shorten(before, _SHOWN)}."
+                    return
+                valid = [one is not None for one in successors]
+                if valid_of.setdefault(state, valid) != valid:
+                    yield _differing(domain, state)
                     return
                 state = chance.choice([one for one in successors if one is not None] or [state])
                 call = "denotation(state)"
@@ -116,6 +141,13 @@ def _language_problems(
                     return
     except Exception as error:  # whatever the user's own methods do
         yield f"{call} raised {told(error)}; the state: {shorten(repr(state), _SHOWN)}."
+
+
+def _differing(domain: PythonDomain, state: Any) -> str:
+    return (
+        "Two states that are equal behave differently, and a search would take them for one: == must compare all that "
+        f"step, instructions_done, denotation and {domain.look.call} depend on. One: {shorten(repr(state), _SHOWN)}."
+    )
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -300,9 +332,9 @@ def _key_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
 def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
     """Each program is run once more, and must come to what it came to before."""
     last = _follow(walk.seen[-1], walk.tokens[-1])
-    denotations = [domain.format_target(domain.world(_at(last, place))) for place in range(len(walk.texts))]
-    targets = []
-    for text in denotations:
+    denotations, targets = [], []
+    for place in range(len(walk.texts)):
+        denotations.append(text := domain.format_target(domain.world(_at(last, place))))
         try:
             targets.append(domain.parse_target(text))
         except InvalidWorld as error:

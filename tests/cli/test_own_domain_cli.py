@@ -104,6 +104,15 @@ def test_evaluate_takes_the_held_out_share_and_other_files(here, vbsix):
     assert sum(own["examples"].values()) == 5
     other = vbsix("evaluate", "run", "--domain=own_sums:Sums", "--data=dev.jsonl", "--json")
     assert (other.code, json.loads(other.out)["examples"]) == (0, {"1": 4, "2": 4})
+    assert (own["split"], json.loads(other.out)["split"]) == ("dev", "dev.jsonl")
+    refused = vbsix("evaluate", "run", "--domain=own_sums:Sums", "--data=dev.jsonl", "--split=dev")
+    assert (refused.code, "have no splits" in refused.err) == (2, True)
+
+
+def test_dev_goes_with_json_lines_alone(here, vbsix):
+    ended = vbsix("train", "tangrams", "--dev=dev.jsonl", "--out=nowhere")
+    assert (ended.code, "--dev goes with JSON lines alone" in ended.err) == (2, True)
+    assert not (here / "nowhere").exists()
 
 
 def test_parse_export_and_load_give_the_same(here, vbsix):
@@ -118,6 +127,17 @@ def test_parse_export_and_load_give_the_same(here, vbsix):
     assert list(parser.parse("3", ["add two"]).readings[0].tokens) == reading["tokens"]
     with pytest.raises(package.VbsixError, match="is for the domain 'sums', not for 'tangrams'"):
         package.load("model.safetensors", domain=package.get_domain("tangrams"))
+
+
+def test_a_model_is_refused_where_its_domain_shows_something_else(here, vbsix, monkeypatch):
+    assert vbsix("export", "run", "--domain=own_sums:Sums", "--out=shown.safetensors").code == 0
+    language = package.get_domain("sums").language
+    monkeypatch.setattr(language, "attributes", {"added": 3, "sum": 20}, raising=False)
+    for path in ("run", "shown.safetensors"):
+        with pytest.raises(package.VbsixError, match="its attributes differ"):
+            package.load(path, domain=package.PythonDomain(language))
+    ended = vbsix("train", "own_sums:Sums", "--resume=run", "--quiet")
+    assert (ended.code, "its attributes differ" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +18,13 @@ from training.tiny import Watcher, tiny_config
 from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
 from vbsix.domains import python
 from vbsix.domains.base import Domain
+from vbsix.evaluation import accuracy, predict_rows, report
+from vbsix.parser import make_parser
 from vbsix.search import Problem, Programs, SearchConfig, beam_search, program_search
 from vbsix.testing import check_domain
+from vbsix.training.chunk import create_learners
 from vbsix.training.run import Run, train
-from vbsix.training.task import load_task
+from vbsix.training.task import Split, load_task
 
 
 class Counter:
@@ -187,12 +193,43 @@ def test_other_methods_that_raise_are_told_too(method):
         execute(domain, "0", "one")
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "told"),
+    [
+        ("instructions_done", 0.5, r"instructions_done\(state\) raised TypeError"),
+        ("instructions_done", 1 << 40, "a search raised OverflowError"),
+        ("observe", ([0, 0], []), r"observe\(state\) raised ValueError: 3 numbers, where .* make 2"),
+    ],
+)
+def test_wrong_results_are_told_too(name, wrong, told):
+    sizes = {"slots": 1, "objects": 0, "elements": 1, "values": 1, "attributes": {"sum": 1}}
+    looks = {"observe_world": lambda self, state: [[0]], "observe_target": lambda self, target: [[0]]}
+    members = {**(sizes | looks if name == "observe" else {}), name: lambda self, state: wrong}
+    with pytest.raises(VbsixError, match=told):
+        execute(PythonDomain(type("Wrong", (Counter,), members)), "0", "one")
+
+
 def test_a_failure_is_told_once():
     domain = PythonDomain(Raising)
     for _ in range(2):
         with pytest.raises(VbsixError, match="raised KeyError"):
             execute(domain, "0", "one one")
     domain.raise_failure()
+
+
+def test_each_thread_gets_its_own_failures(monkeypatch):
+    domain, told = PythonDomain(Raising), PythonDomain.raise_failure
+    monkeypatch.setattr(PythonDomain, "raise_failure", lambda self: time.sleep(0.002) or told(self))
+
+    def outcome(program):
+        try:
+            return execute(domain, "0", program)[-1].world
+        except VbsixError as error:
+            return str(error)[:12]
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(outcome, ["one one", "one"] * 20))
+    assert found == ["Raising.step", "1"] * 20
 
 
 def test_a_step_that_is_not_deterministic_is_refused():
@@ -226,6 +263,37 @@ def test_states_that_cannot_be_compared_are_refused():
         check_domain(PythonDomain(Listed), ["0"])
 
 
+class Narrow(NamedTuple):
+    """Two parts, of which only the first is compared."""
+
+    total: int
+    done: int
+
+    __eq__ = lambda self, other: self.total == other.total  # noqa: E731
+    __hash__ = lambda self: hash(self.total)  # noqa: E731
+
+
+def test_equal_states_that_behave_differently_are_refused():
+    class Narrowed(Counter):
+        def start(self, context):
+            return Narrow(context, 0)
+
+        def step(self, state, token):
+            return (after := super().step(state, token)) and Narrow(*after)
+
+    with pytest.raises(InvalidDomain, match="equal behave differently"):
+        check_domain(PythonDomain(Narrowed), ["0"])
+
+    class Moody(Narrowed):
+        """What differs is which tokens are valid."""
+
+        instructions_done = lambda self, state: 0  # noqa: E731
+        step = lambda self, state, token: None if state.done else Narrow(state.total, 1)  # noqa: E731
+
+    with pytest.raises(InvalidDomain, match="equal behave differently"):
+        check_domain(PythonDomain(Moody), ["0"])
+
+
 def test_a_step_that_changes_its_state_is_refused():
     class Cell(list):
         __hash__ = lambda self: 0  # noqa: E731
@@ -249,6 +317,27 @@ def test_a_denotation_that_no_file_can_hold_is_refused():
 
     with pytest.raises(InvalidDomain, match="which JSON does not have"):
         check_domain(PythonDomain(Sets), ["0"])
+
+
+def test_training_and_evaluation_agree_on_what_is_equal(tmp_path):
+    class Halved(Click):
+        denotation = lambda self, state: state[0] / 2  # noqa: E731
+        describe_target = lambda self, target: {}  # noqa: E731
+
+    domain, path = PythonDomain(Halved), tmp_path / "examples.jsonl"
+    lines = [{"context": 2, "instructions": [f"halve {n}"], "target": 1 if n % 2 else True} for n in range(20)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = tiny_config("execution-only", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
+    task = load_task(config, str(path), domain)
+    learners, whole = create_learners(domain, config, jnp.array([0])), Split(task.train.rows)
+    arrays = task.arrays(whole.examples(0))
+    policies = learners.networks.policy
+    share = accuracy(domain, policies, task.words.vectors, arrays, beam=2, batch=20)
+    policy = jax.tree.map(lambda leaf: leaf[0], policies)
+    found = report([predict_rows(make_parser(domain, policy, task.words, config, {}), whole.rows)])
+    wanted = [sum(row.worlds[1] == "1" for row in whole.rows) / len(whole.rows)]
+    assert share == found.accuracy["1"] == wanted
+    assert 0 < wanted[0] < 1, "1.0 is 1, and is not true"
 
 
 def test_an_attribute_that_was_not_declared_is_told():
@@ -280,12 +369,76 @@ def test_a_context_that_start_does_not_take_is_an_invalid_world():
         PythonDomain(Picky).parse_world("much")
 
 
+@pytest.mark.parametrize("text", ['{"a": 1', "[1,", '"much', "[" * 100_000])
+def test_half_of_json_is_no_text(text):
+    with pytest.raises(InvalidWorld, match="not JSON"):
+        PythonDomain(Counter).parse_world(text)
+
+
+def test_worlds_can_be_given_as_json():
+    check_domain(PythonDomain(Counter), [0, 3])
+    with pytest.raises(InvalidWorld, match="neither a text nor JSON"):
+        check_domain(PythonDomain(Counter), [{1, 2}])
+
+
+@pytest.mark.parametrize(
+    ("values", "told"), [(("a", None), "None"), (("a", "a"), "twice"), ([["a"]], "needs a list"), (0.5, "needs a list")]
+)
+def test_categories_that_cannot_be_told_apart_are_refused(values, told):
+    with pytest.raises(VbsixError, match=f"sum .*{told}"):
+        PythonDomain(type("Odd", (Counter,), {"attributes": {"sum": values}}))
+
+
 def test_without_a_description_the_parts_of_a_state_are_seen():
     domain = PythonDomain(Silent)
     check_domain(domain, ["0"])
     states = [domain.start(domain.parse_world(text), 1) for text in ("0", "1", "0")]
     seen = [np.asarray(domain.observe(state).values).tolist() for state in states]
     assert seen[0] == seen[2] != seen[1]
+
+
+@pytest.mark.parametrize("slots", [(), ("total", "done")])
+def test_of_states_without_a_text_the_fields_are_seen(slots):
+    class Plain:
+        __slots__ = slots or ("__dict__",)
+
+        def __init__(self, total, done):
+            self.total, self.done = total, done
+
+        __eq__ = lambda self, other: (self.total, self.done) == (other.total, other.done)  # noqa: E731
+        __hash__ = lambda self: hash((self.total, self.done))  # noqa: E731
+        __iter__ = lambda self: iter((self.total, self.done))  # noqa: E731
+        __getitem__ = lambda self, place: (self.total, self.done)[place]  # noqa: E731
+
+    class Plainly(Silent):
+        def start(self, context):
+            return Plain(context, 0)
+
+        def step(self, state, token):
+            return (after := super().step(state, token)) and Plain(*after)
+
+    domain = PythonDomain(Plainly)
+    check_domain(domain, ["0"])
+    assert domain.look.state(Plain(1, 0)) == domain.look.state(Plain(1, 0)) != domain.look.state(Plain(2, 0))
+
+
+def test_a_state_that_has_no_lasting_text_is_refused():
+    def held():
+        pass
+
+    class Holding(Silent):
+        def start(self, context):
+            return (context, 0, held)
+
+    with pytest.raises(InvalidDomain, match=r"held at 0x.* give describe\(state\)"):
+        check_domain(PythonDomain(Holding), ["0"])
+
+
+@pytest.mark.parametrize("lacking", ["slots", "observe_target"])
+def test_an_own_look_without_its_sizes_is_told(lacking):
+    names = ("observe", "observe_world", "observe_target", "slots", "objects", "elements", "values")
+    with pytest.raises(VbsixError, match=rf"with observe\(state\) goes {lacking}, which it lacks"):
+        PythonDomain(type("Looking", (Counter,), {name: 1 for name in names if name != lacking}))
 
 
 def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
@@ -300,6 +453,10 @@ def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
     domain.expand(states[0])
     with pytest.raises(VbsixError, match="forgotten"):
         domain.raise_failure()
+    monkeypatch.setattr(python, "KEPT_STATES", 1000)
+    monkeypatch.setattr(python, "MOST_TABLES", 6)
+    assert [domain.start(world, 1) for _ in range(9)]
+    assert len(domain._tables) == 6
 
 
 def test_one_callback_an_iteration_serves_all_examples_and_seeds(monkeypatch):

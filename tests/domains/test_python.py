@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -96,3 +99,16 @@ def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
         np.testing.assert_allclose(plain_metrics[name].total, metric.total, rtol=1e-3, atol=1e-4, err_msg=name)
     for plain, built_in in zip(plain_networks, networks, strict=True):
         np.testing.assert_allclose(plain, built_in, atol=1e-4)
+
+
+def test_threads_number_contexts_and_targets_alike():
+    class Slow(PlainTangrams):
+        def start(self, context):
+            time.sleep(0.01)
+            return super().start(context)
+
+    domain, text = PythonDomain(Slow(MOST)), "1:0 2:3 3:4"
+    with ThreadPoolExecutor(8) as threads:
+        numbers = list(threads.map(lambda _: int(domain.parse_world(text)), range(8)))
+    assert numbers == [0] * 8
+    assert domain.format_world(domain.parse_world("1:2")) == '"1:2"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import pytest
@@ -27,6 +28,17 @@ class Small(vbsix.domains.tangrams.Tangrams):
 ready = vbsix.PythonDomain(Click())
 ready.name = "ready"
 number = 3
+
+class Sized(Click):
+    def __init__(self, size): pass
+
+class SmallSized(Small):
+    def __init__(self, size): pass
+
+class Known(Click):
+    pass
+
+vbsix.register_domain(vbsix.PythonDomain(Known()))
 """
 
 
@@ -49,6 +61,13 @@ def test_a_class_in_the_current_folder(here):
     assert origin_of("tangrams") is None
 
 
+def test_installed_modules_go_before_those_in_the_current_folder(here, monkeypatch):
+    (here / "colorsys.py").write_text("1 / 0")
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    import_domain("clicks:Click")
+    assert importlib.import_module("colorsys").rgb_to_hsv
+
+
 def test_an_object_a_class_of_domains_and_a_name(here):
     assert import_domain("clicks:ready").name == "ready"
     assert import_domain("tangrams") is get_domain("tangrams")
@@ -63,6 +82,8 @@ def test_an_object_a_class_of_domains_and_a_name(here):
         ("clicks:number", "int has no method start"),
         ("broken:Thing", "broken cannot be imported: ZeroDivisionError"),
         ("clicks", "unknown domain"),
+        ("clicks:Sized", r"Sized\(\) raised TypeError.* make the object yourself"),
+        ("clicks:SmallSized", r"SmallSized\(\) raised TypeError"),
     ],
 )
 def test_what_cannot_be_found_is_told(here, name, told):
@@ -81,3 +102,9 @@ def test_a_name_from_a_file_is_never_imported(here):
     with pytest.raises(VbsixError, match="unknown domain"):
         get_domain("clicks:Click")
     assert "clicks" not in sys.modules
+
+
+def test_what_a_module_has_registered_itself_is_taken(here):
+    domain = import_domain("clicks:Known")
+    assert domain is get_domain("known")
+    assert origin_of("known") == "clicks:Known"

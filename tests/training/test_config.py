@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vbsix.cli.train import choose_config
 from vbsix.data.examples import PAPER_SETTINGS
 from vbsix.errors import UnknownName, VbsixError
 from vbsix.training.config import (
@@ -181,3 +182,11 @@ def test_a_config_can_be_compared_and_is_never_changed():
     assert hash(config) == hash(Config())
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.search.beam = 3  # type: ignore[misc]
+
+
+def test_json_lines_are_learned_without_a_critic_unless_one_is_asked_for():
+    assert [choose_config("tangrams", "own.jsonl", method, None, None, [])[1] for method in (None, "vbsix")] == [
+        "execution-only",
+        "vbsix",
+    ]
+    assert choose_config("tangrams", "synthetic", None, None, None, [])[1] == "vbsix"

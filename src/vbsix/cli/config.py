@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
-from vbsix.cli.train import DEFAULT_METHOD, METHOD_HELP
+from vbsix.cli.train import METHOD_HELP
 
 app = typer.Typer(help="Show the settings of a run.", no_args_is_help=True)
 
@@ -22,7 +22,7 @@ def show(
     domain: Annotated[
         str, typer.Argument(metavar="[DOMAIN]", help=DOMAIN_HELP, autocompletion=complete_domain)
     ] = "tangrams",
-    method: Annotated[str, typer.Option(help=METHOD_HELP)] = DEFAULT_METHOD,
+    method: Annotated[str | None, typer.Option(help=METHOD_HELP)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not the paper's.")] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")
@@ -37,5 +37,5 @@ def show(
 
     language = open_domain(domain)
     base = config.own if not is_built_in(language) else config.quick if quick else config.preset
-    shown = base(language.name, method)
+    shown = base(language.name, *([method] if method else []))
     typer.echo(config.to_toml(config.override_from_text(shown, settings or [])), nl=False)

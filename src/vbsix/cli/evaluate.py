@@ -38,12 +38,12 @@ def evaluate(
     ] = None,
     domain: OwnDomain = None,
     split: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out. Of JSON lines "
-            "given as --data all are taken."
+            help="dev (the default), test, train or train-orig; of the synthetic corpus, dev or held-out. Of JSON "
+            "lines given as --data all are taken."
         ),
-    ] = "dev",
+    ] = None,
     best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
     predictions: Annotated[
         Path | None,
@@ -61,9 +61,15 @@ def evaluate(
     from rich.console import Console
     from rich.progress import track
 
+    from vbsix.data.json_lines import SUFFIX
     from vbsix.evaluation import predict_rows, report
     from vbsix.parser import load_all
 
+    if data and data.endswith(SUFFIX):
+        if split:
+            raise VbsixError(f"--split: all of {data} is taken; JSON lines that are given have no splits.")
+        split = Path(data).name
+    split = split or "dev"
     parsers = load_all(path, best=best, domain=own_domain(domain))
     rows = read_split(parsers[0].domain, parsers[0].config, data or _own_data(path), split, own=data is None)
     stderr = Console(stderr=True)

@@ -124,10 +124,11 @@ def run_search(
     language = get_domain(domain)
     extracted = min(EXTRACTED, beam * len(language.tokens))
     config = SearchConfig(space=space, beam=beam, epsilon=epsilon, program_beam=extracted)
-    programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed), learned)
-    best = jax.tree.map(lambda leaf: leaf[:SHOWN], jax.block_until_ready(programs))
-    language.raise_failure()
-    return inspect_search(language, graph, best, space=space, limit=limit)
+    with language.alone():
+        programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed), learned)
+        best = jax.tree.map(lambda leaf: leaf[:SHOWN], jax.block_until_ready(programs))
+        language.raise_failure()
+        return inspect_search(language, graph, best, space=space, limit=limit)
 
 
 @functools.cache

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DEFAULT_METHOD = "vbsix"
 METHOD_HELP = (
-    "vbsix (the default), mml, execution-only, value-only, expert-mml or reinforce; paper-vbsix or paper-mml for what "
-    "was published to the letter."
+    "vbsix (the default), mml, execution-only (the default for JSON lines), value-only, expert-mml or reinforce; "
+    "paper-vbsix or paper-mml for what was published to the letter."
 )
 
 
@@ -77,6 +77,7 @@ def train(
     """
     prepare_jax()
     from vbsix.cli.report import find_spurious, predict_longest, print_report
+    from vbsix.data.json_lines import SUFFIX
     from vbsix.training.display import create_display, stop_on_interrupt
     from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
     from vbsix.training.run import train as train_run
@@ -87,9 +88,11 @@ def train(
         if any((data, dev, method, seeds, steps, out, config, settings)):
             raise VbsixError("--resume goes on with a run as it was begun: it goes with no other option but --quiet.")
         run = open_run(resume)
-        task = load_task(run.config, run.source, domain_of(run.config, run.folder, own))
+        task = load_task(run.config, run.source, domain_of(run.config, run.folder, own, run.attributes))
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
+        if dev and not source.endswith(SUFFIX):
+            raise VbsixError(f"--dev goes with JSON lines alone: give --data FILE{SUFFIX}.")
         given = [*(settings or []), *([f"data.dev_file={dev.resolve()}"] if dev else [])]
         chosen, name = choose_config(own.name if own else None, source, method, steps, config, given)
         folder = out or new_folder(f"{chosen.domain}-{name}")
@@ -130,7 +133,7 @@ def choose_config(
     given |= configs.read_assignments(assignments)
     given["domain"] = domain or configs.override(configs.Config(), given).domain
     base = configs.quick if source == SYNTHETIC else configs.own if source.endswith(SUFFIX) else configs.preset
-    chosen = configs.override(base(given["domain"], method or DEFAULT_METHOD), given)
+    chosen = configs.override(base(given["domain"], *([method] if method else [])), given)
     return chosen, configs.method_of(chosen)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Bool, Int, UInt32
+
+from vbsix.errors import InvalidWorld
 
 State = Any
 """A pytree of small integer arrays; what is in it is the domain's own affair."""
@@ -100,6 +103,13 @@ class Domain(abc.ABC):
         """The text form of a world or a target that stands in a file as JSON: a text itself, or else its JSON."""
         return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
+    def world_text(self, world: Any) -> str:
+        """The text form of a world that may be given as JSON; a text has it already. Raises `InvalidWorld`."""
+        try:
+            return world if isinstance(world, str) else self.to_text(world)
+        except (TypeError, ValueError) as error:
+            raise InvalidWorld(f"neither a text nor JSON: {error}") from None
+
     @abc.abstractmethod
     def world(self, state: State) -> Any:
         """The denotation of a state as `format_target` takes it: in SCONE, the current world."""
@@ -111,6 +121,14 @@ class Domain(abc.ABC):
     @abc.abstractmethod
     def explain(self, state: State, token: str) -> str | None:
         """Why `token` is invalid in `state`, for a person; None if it is valid."""
+
+    def shown(self) -> list[Any]:
+        """What the networks are shown, as JSON: a model is for a domain that shows the same."""
+        return [[name, count] for name, count in self.attributes.items()]
+
+    def alone(self) -> AbstractContextManager[Any]:
+        """Held around a compiled call and `raise_failure`, so that each thread gets its own failures."""
+        return nullcontext()
 
     def raise_failure(self) -> None:
         """Raises what went wrong on the host while a compiled function ran; to be called when its result is there.

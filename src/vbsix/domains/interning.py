@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -88,25 +89,27 @@ class StateTable:
     def _row(self, number: int) -> list[int]:
         state, call = self.states[number], "instructions_done(state)"
         try:
-            done = self._language.instructions_done(state)
+            done = index(self._language.instructions_done(state))
             call = "denotation(state)"
             target = find(self._targets, self._language.denotation(state))
             call = self._look.call
-            return [number, done, -1 if target is None else target, *self._look.state(state)]
+            seen = self._look.state(state)
+            if len(seen) != self._look.width:
+                raise ValueError(f"{len(seen)} numbers, where the sizes that are declared make {self._look.width}")
+            return [number, done, -1 if target is None else target, *seen]
         except Exception as error:
             raise failure(self._language, call, error, state) from error
 
 
 def find(targets: Mapping[Hashable, int], denotation: Any) -> int | None:
     """The number of the target that equals a denotation."""
-    try:
-        return targets.get(denotation)
-    except TypeError:  # it holds lists
-        return targets.get(freeze(denotation))
+    return targets.get(freeze(denotation))
 
 
 def freeze(value: Any) -> Hashable:
-    """JSON as something hashable: lists as tuples, objects as the set of their items."""
+    """JSON as something hashable: lists as tuples, objects as the set of their items. True is not 1, but 1.0 is."""
+    if isinstance(value, bool):
+        return bool, value
     if isinstance(value, list | tuple):
         return tuple(map(freeze, value))
     if isinstance(value, dict):

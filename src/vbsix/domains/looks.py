@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -48,6 +49,9 @@ def choose_look(language: Any) -> Look:
 
 def _own_look(language: Any) -> Look:
     """The language does all that a domain in JAX does."""
+    wanted = "observe_world", "observe_target", "slots", "objects", "elements", "values", "attributes"
+    if lacking := [name for name in wanted if not hasattr(language, name)]:
+        raise VbsixError(f"{type(language).__name__}: with observe(state) goes {', '.join(lacking)}, which it lacks.")
 
     def state(state: Any) -> list[int]:
         return [*_flat(language.observe(state)), *_flat([language.observe_world(state)])]
@@ -98,10 +102,18 @@ def _described(language: Any) -> Look:
 
 def _ids(name: str, values: Any) -> dict[Any, int]:
     """An id for each value of an attribute; None has 0."""
-    known = range(values) if isinstance(values, int) else tuple(values)
+    try:
+        known = range(values) if isinstance(values, int) else tuple(values)
+        ids = {None: 0, **{value: number for number, value in enumerate(known, start=1)}}
+    except TypeError:
+        raise VbsixError(f"`attributes`: {name} needs a list of categories or a number, not {values!r}.") from None
     if not known:
         raise VbsixError(f"`attributes`: {name} has no values.")
-    return {None: 0, **{value: number for number, value in enumerate(known, start=1)}}
+    if None in known:
+        raise VbsixError(f"`attributes`: {name} has None among its categories, which stands for nothing already.")
+    if len(ids) <= len(known):
+        raise VbsixError(f"`attributes`: {name} has a category twice.")
+    return ids
 
 
 def _is_known(value: Any, known: Mapping[Any, int]) -> bool:
@@ -128,6 +140,8 @@ def _parts(thing: Any) -> Iterator[Any]:
         thing = [thing[name] for name in sorted(thing, key=str)]
     elif isinstance(thing, frozenset):
         thing = sorted(thing, key=str)
+    elif type(thing).__repr__ is object.__repr__ and type(thing).__str__ is object.__str__:
+        thing = _fields(thing)
     if isinstance(thing, list | tuple):
         for part in thing:
             yield from _parts(part)
@@ -135,11 +149,22 @@ def _parts(thing: Any) -> Iterator[Any]:
         yield thing
 
 
+def _fields(thing: Any) -> list[Any]:
+    """What an object holds that does not say what it is."""
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
+    return [type(thing).__name__, *(held[name] for name in sorted(held))]
+
+
 def _part_id(part: Any) -> int:
     if part is None:
         return 0
-    number = int(part) if isinstance(part, int) else zlib.crc32(str(part).encode())
-    return 1 + number % PART_IDS
+    if isinstance(part, int):
+        return 1 + int(part) % PART_IDS
+    text = str(part)
+    if re.search(r" at 0x[0-9a-f]+>", text):
+        raise VbsixError(f"{text} is another text in each run: give describe(state)")
+    return 1 + zlib.crc32(text.encode()) % PART_IDS
 
 
 def _one_slot_each(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -20,13 +21,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
-from vbsix.domains.interning import StateTable, freeze, told
+from vbsix.domains.interning import StateTable, find, freeze, told
 from vbsix.domains.looks import choose_look
 from vbsix.domains.stack import hash_words
 from vbsix.errors import InvalidWorld, VbsixError, shorten
 
-KEPT_TABLES, KEPT_STATES = 4, 1 << 19
-"""The oldest tables of states are forgotten when there are more, and all of them hold more states."""
+KEPT_TABLES, MOST_TABLES, KEPT_STATES = 4, 64, 1 << 19
+"""Some tables of states are always kept; beyond, the oldest are forgotten where there are too many or too large."""
 
 
 Row = Int[Any, " row"]
@@ -65,12 +66,12 @@ class PythonDomain(Domain):
 
     def __init__(self, language: Any):
         """Wraps a class, or an object of it."""
-        self.language = language = language() if isinstance(language, type) else language
+        self.language = language = make(language) if isinstance(language, type) else language
         _require_language(language)
         self.name = getattr(language, "name", type(language).__name__.lower())
         self.tokens = tuple(language.tokens)
         self.max_tokens_per_instruction = language.max_tokens_per_instruction
-        self._look = look = choose_look(language)
+        self.look = look = choose_look(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
         self._width = _SEEN + look.width
@@ -82,6 +83,7 @@ class PythonDomain(Domain):
         self._started = 0
         self._failure: VbsixError | None = None
         self._lock = threading.Lock()
+        self._alone = threading.RLock()
 
     # For compiled functions.
 
@@ -141,8 +143,9 @@ class PythonDomain(Domain):
                 hash(self.language.start(context))
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {told(error)}") from error
-            self._context_numbers[canonical] = len(self._contexts)
-            self._contexts.append(context)
+            with self._lock:
+                if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
+                    self._contexts.append(context)
         return np.array(self._context_numbers[canonical], np.int32)
 
     def format_world(self, world: Int[Any, ""]) -> str:
@@ -151,17 +154,20 @@ class PythonDomain(Domain):
     def parse_target(self, text: str) -> PythonTarget:
         target = _from_json(text)
         try:
-            seen = self._look.target(target)
+            seen = self.look.target(target)
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {told(error)}") from error
-        number = self._target_numbers.setdefault(freeze(target), len(self._targets))
-        if number == len(self._targets):
-            self._targets.append(target)
+        with self._lock:
+            number = self._target_numbers.setdefault(freeze(target), len(self._targets))
+            if number == len(self._targets):
+                self._targets.append(target)
         shape = self.elements, len(self.attributes)
         return PythonTarget(np.array(number, np.int32), np.array(seen, np.int32).reshape(shape))
 
     def format_target(self, target: Any) -> str:
-        return self.to_text(self._targets[int(target.number)] if isinstance(target, PythonTarget) else target)
+        """Of a target or a denotation; equal ones have the text of the first that was read."""
+        number = target.number if isinstance(target, PythonTarget) else find(self._target_numbers, target)
+        return self.to_text(target if number is None else self._targets[int(number)])
 
     def world(self, state: Row) -> Any:
         return self.language.denotation(self.host_state(state))
@@ -179,6 +185,15 @@ class PythonDomain(Domain):
 
     # On the host.
 
+    def shown(self) -> list[Any]:
+        if not hasattr(self.language, "describe") or hasattr(self.language, "observe"):
+            return super().shown()
+        named = self.language.attributes.items()
+        return [[name, values if isinstance(values, int) else [*map(repr, values)]] for name, values in named]
+
+    def alone(self) -> AbstractContextManager[Any]:
+        return self._alone
+
     def raise_failure(self) -> None:
         """A callback must not raise: what went wrong in one is kept until now, and nothing is valid meanwhile."""
         with self._lock:
@@ -192,16 +207,14 @@ class PythonDomain(Domain):
         rows = np.zeros((len(distinct), self._width), np.int32)
         with self._lock:
             rows[:, _TABLE], self._started = self._started, self._started + 1
-            table = StateTable(self.language, self._look, self._target_numbers, instructions)
+            table = StateTable(self.language, self.look, self._target_numbers, instructions)
             try:
                 first = table.start([self._contexts[world] for world in distinct.tolist()])
                 rows[:, _NUMBER:] = table.rows[first]
-            except VbsixError as failure:
-                self._failure = self._failure or failure
+            except Exception as error:
+                self._keep(error)
             self._tables[self._started - 1] = table
-            while (
-                len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
-            ):
+            while len(self._tables) > KEPT_TABLES and self._holds_too_much():
                 del self._tables[min(self._tables)]
         return rows[places.reshape(worlds.shape)]
 
@@ -216,14 +229,31 @@ class PythonDomain(Domain):
                     table, here = self._table(number), tables == number
                     successors = table.expand(numbers[here])
                     rows[here, :, _NUMBER:], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
-            except VbsixError as failure:
-                self._failure = failure
+            except Exception as error:
+                self._keep(error)
         return rows, valid
+
+    def _keep(self, error: Exception) -> None:
+        known = error if isinstance(error, VbsixError) else VbsixError(f"{self.name}: a search raised {told(error)}.")
+        self._failure = self._failure or known
+
+    def _holds_too_much(self) -> bool:
+        return len(self._tables) > MOST_TABLES or sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
 
     def _table(self, number: int) -> StateTable:
         if number not in self._tables:
             raise VbsixError(f"{self.name}: the states of this search are forgotten, so many came after it.")
         return self._tables[number]
+
+
+def make(kind: type) -> Any:
+    """An object of a class that needs nothing to be made."""
+    try:
+        return kind()
+    except Exception as error:
+        raise VbsixError(
+            f"{kind.__name__}() raised {told(error)}. If it needs arguments, make the object yourself and give that."
+        ) from error
 
 
 def _require_language(language: Any) -> None:
@@ -241,8 +271,12 @@ def _require_language(language: Any) -> None:
 
 
 def _from_json(text: str) -> Any:
-    """The value of a JSON text; what is not JSON is a text itself."""
+    """The value of a JSON text; what does not begin as JSON does is a text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except RecursionError:
+        raise InvalidWorld(f"not JSON: {shorten(text)} is nested too deep") from None
+    except ValueError as error:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            raise InvalidWorld(f"not JSON: {shorten(text)}: {error}") from None
         return text

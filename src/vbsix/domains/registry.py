@@ -80,7 +80,8 @@ def import_domain(name: str) -> Domain:
     """The domain of that name; or, where it reads `module:Class`, the one that is found there, made known.
 
     What is found is a `Domain`, a class of one, or a class that `PythonDomain` takes. The module's code runs, so the
-    name must be one that the user gave, and never one out of a file. The current folder can be imported from.
+    name must be one that the user gave, and never one out of a file. The current folder is imported
+    from where no installed module has that name.
     """
     if ":" not in name:
         return get_domain(name)
@@ -99,9 +100,9 @@ def origin_of(name: str) -> str | None:
 
 def _find(module_name: str, attribute: str) -> Domain:
     if "" not in sys.path:
-        sys.path.insert(0, "")
+        sys.path.append("")  # the last: a folder of a stranger's must not stand in for what is installed
     from vbsix.domains.interning import told
-    from vbsix.domains.python import PythonDomain
+    from vbsix.domains.python import PythonDomain, make
 
     try:
         module = importlib.import_module(module_name)
@@ -110,6 +111,10 @@ def _find(module_name: str, attribute: str) -> Domain:
     if not hasattr(module, attribute):
         raise VbsixError(f"{module_name} has no {attribute}; name a domain as MODULE:CLASS.")
     found = getattr(module, attribute)
+    for domain in _registered.values():  # the module may have made it known itself
+        language = getattr(domain, "language", domain)
+        if found is domain or found is language or found is type(language):
+            return domain
     if isinstance(found, type) and issubclass(found, Domain):
-        found = found()
+        found = make(found)
     return found if isinstance(found, Domain) else PythonDomain(found)

@@ -182,8 +182,8 @@ OWN: Mapping[str, Any] = {**QUICK, "data.lengths": (0,), "data.evaluation": (0,)
 """For examples in JSON lines, of any domain: likewise."""
 
 
-def own(domain: str, method: str = "vbsix") -> Config:
-    """Settings of a method for examples in JSON lines."""
+def own(domain: str, method: str = "execution-only") -> Config:
+    """Settings of a method for examples in JSON lines; these runs are short, and a critic ranks late."""
     return override(Config(domain=domain), {**_settings_of(method), **OWN})
 
 

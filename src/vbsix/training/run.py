@@ -42,6 +42,8 @@ class Run:
     seeds: tuple[int, ...]
     source: str
     """Where the data comes from; see `load_task`."""
+    attributes: Any = None
+    """What its domain showed (`Domain.shown`), where that is known."""
 
     @property
     def checkpoints(self) -> Path:
@@ -109,6 +111,7 @@ def create_run(run: Run) -> Task:
         "method": run.method,
         "seeds": list(run.seeds),
         "data": run.source,
+        "attributes": task.domain.shown(),
         "config": dataclasses.asdict(run.config),
     }
     vocabulary = {"words": list(task.words.words), "normalise": task.words.normalise}
@@ -125,22 +128,29 @@ def open_run(folder: Path) -> Run:
     try:
         config = from_tables(description["config"])
         seeds = tuple(int(seed) for seed in description["seeds"])
-        return Run(folder, config, str(description["method"]), seeds, str(description["data"]))
+        method, source = str(description["method"]), str(description["data"])
+        return Run(folder, config, method, seeds, source, description.get("attributes"))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
 
 
-def domain_of(config: Config, path: Path, given: Domain | None) -> Domain:
-    """The domain that a model is for. It names one that is known, and never code to be run."""
+def domain_of(config: Config, path: Path, given: Domain | None, attributes: Any = None) -> Domain:
+    """The domain that a model is for. It names one that is known, and never code to be run.
+
+    It must show the model what it showed in training: `attributes`, where they are known.
+    """
     if given is not None and given.name != config.domain:
         raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
     try:
-        return given or get_domain(config.domain)
+        domain = given or get_domain(config.domain)
     except UnknownName as error:
         raise VbsixError(
             f"{path}: {error} A domain of your own has to be named: --domain MODULE:CLASS (vbsix train: MODULE:CLASS), "
             "in Python vbsix.load(..., domain=...)."
         ) from None
+    if attributes not in (None, domain.shown()):
+        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its attributes differ.")
+    return domain
 
 
 def open_words(folder: Path) -> Words:
@@ -189,19 +199,21 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                 assert best is not None, "the last step is always evaluated"
                 return Trained(state.learners, accuracies, best, watch.seconds())
             stop = _next_stop(config, state.step)
-            state.learners, sums = train_chunk(
-                task.domain,
-                config,
-                state.learners,
-                seeds,
-                vectors,
-                examples,
-                jnp.int32(state.step),
-                steps=stop - state.step,
-                critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
-            )
+            with task.domain.alone():
+                state.learners, sums = train_chunk(
+                    task.domain,
+                    config,
+                    state.learners,
+                    seeds,
+                    vectors,
+                    examples,
+                    jnp.int32(state.step),
+                    steps=stop - state.step,
+                    critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
+                )
+                jax.block_until_ready(sums)
+                task.domain.raise_failure()
             _require_finite(run, state, sums)
-            task.domain.raise_failure()
             state.pending.add(sums)
             state.step = stop
             observer.on_progress(stop)

@@ -39,7 +39,9 @@ def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarra
     if not known:
         return [None] * len(tokens)
     examples, between = _with_worlds_between(task, split, known, length)
-    right = np.asarray(passes_through(task.domain, examples.world, between, jnp.asarray(tokens[:, known])))
+    with task.domain.alone():
+        right = np.asarray(passes_through(task.domain, examples.world, between, jnp.asarray(tokens[:, known])))
+        task.domain.raise_failure()
     correct = right[:, :, -1]
     spurious = correct & ~right.all(axis=-1)
     return [
@@ -63,8 +65,10 @@ def spurious_finds(task: Task, networks: Networks, length: int) -> list[float | 
     if not known:
         return [None] * seeds
     examples, between = _with_worlds_between(task, task.train, known, length)
-    found = _search(task.domain, task.config, networks, jnp.asarray(task.words.vectors), examples, between)
-    hit, share = map(np.asarray, found)
+    with task.domain.alone():
+        found = _search(task.domain, task.config, networks, jnp.asarray(task.words.vectors), examples, between)
+        hit, share = map(np.asarray, found)
+        task.domain.raise_failure()
     return [float(share[seed][hit[seed]].mean()) if hit[seed].any() else None for seed in range(seeds)]
 
 

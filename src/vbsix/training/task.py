@@ -64,7 +64,8 @@ class Task:
     def fingerprint(self) -> str:
         """Identifies what is learned from, so that a run is not resumed on other data."""
         texts = [(example.context, example.instructions, example.target) for example in self.examples]
-        digest = hashlib.sha256(repr((self.domain.tokens, self.words.words, texts)).encode())
+        shown = () if is_built_in(self.domain) else (self.domain.shown(),)
+        digest = hashlib.sha256(repr((self.domain.tokens, self.words.words, texts, *shown)).encode())
         digest.update(np.ascontiguousarray(self.words.vectors).tobytes())
         return digest.hexdigest()
 
