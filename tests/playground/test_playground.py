@@ -39,11 +39,6 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, server: str) -> Iterator[Page]:
     """A page that must stay on this server and log no error."""
     wrong: list[str] = []
-
-    def watch(request) -> None:
-        if not request.url.startswith((server, "data:")):
-            wrong.append(request.url)
-
     context = browser.new_context(base_url=server, viewport={"width": 1280, "height": 900})
     opened = context.new_page()
     opened.on("pageerror", lambda error: wrong.append(str(error)))

@@ -1,7 +1,7 @@
 // The page. What it shows follows from one state, which lives in the address: back undoes, and a link shares it.
 
 import { drawComparison } from "./compare.js";
-import { $, ask, h, latest } from "./dom.js";
+import { $, ask, h, pause } from "./dom.js";
 import { instructionList } from "./instructions.js";
 import { drawReadings } from "./play.js";
 import { searchPanel } from "./search.js";
@@ -11,6 +11,7 @@ const DOMAINS = ["scene", "alchemy", "tangrams"];
 const MOST_INSTRUCTIONS = 10;
 const MOST_SEARCHED = 5;
 const DEBOUNCE = 30;
+const SEARCH_DEBOUNCE = 300;
 const VIEWS = ["play", "search", "compare"];
 
 let models = [];
@@ -19,8 +20,7 @@ let answer = null; // of the last parse
 let step = 0;
 let pictures = {};
 let notice = ""; // what is wrong with the address
-const parseLatest = latest();
-const searchLatest = latest();
+let asking = new AbortController(); // ends what was asked for an older state
 const panel = $("panel");
 const stage = worldView("First world", (world) => change({ world, read: [] }));
 $("stage").append(stage.element);
@@ -119,17 +119,20 @@ function chosen() {
 async function refresh() {
   clearTimeout(type.timer);
   drawViews();
+  asking.abort();
+  asking = new AbortController();
   const asked = state;
+  const { signal } = asking;
   try {
-    const found = await parseLatest("/api/parse", { model: asked.model, world: asked.world, utterances: asked.say });
+    const found = await ask("/api/parse", { model: asked.model, world: asked.world, utterances: asked.say }, signal);
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
     complain(notice);
     notice = "";
     draw();
-    if (state.view === "search") await refreshSearch();
-    if (state.view === "compare") await refreshComparison(asked);
+    if (state.view === "search") await refreshSearch(signal);
+    if (state.view === "compare") await refreshComparison(asked, signal);
   } catch (error) {
     if (error.name !== "AbortError") complain(error.message);
   }
@@ -162,7 +165,7 @@ function choose(place) {
   change({ read: answer.readings[place].commands.map(({ tokens }) => tokens.join(" ")) });
 }
 
-async function refreshSearch() {
+async function refreshSearch(signal) {
   const target = state.target || (reading()?.commands.at(-1)?.world ?? state.world);
   searching.attach();
   searching.settings(state, model(), target, pictures[target]);
@@ -172,8 +175,9 @@ async function refreshSearch() {
     return;
   }
   const { model: name, world, say: utterances, beam, critic } = state;
+  await pause(SEARCH_DEBOUNCE, signal);
   const slow = setTimeout(() => searching.wait(true), 500);
-  const found = await searchLatest("/api/search", { model: name, world, target, utterances, beam, critic }).finally(() => {
+  const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal).finally(() => {
     clearTimeout(slow);
     searching.wait(false);
   });
@@ -181,13 +185,13 @@ async function refreshSearch() {
   searching.update(found);
 }
 
-async function refreshComparison(asked) {
+async function refreshComparison(asked, signal) {
   const rivals = models.filter(({ domain }) => domain === model().domain);
   const answers = await Promise.all(
     rivals.map(async (rival) => {
       if (rival.name === asked.model) return [rival, answer];
       const request = { model: rival.name, world: asked.world, utterances: asked.say };
-      return [rival, await ask("/api/parse", request).catch(({ message }) => ({ message }))];
+      return [rival, await ask("/api/parse", request, signal).catch(({ message }) => ({ message }))];
     })
   );
   if (asked === state) drawComparison(panel, answers);
