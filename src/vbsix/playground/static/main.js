@@ -153,7 +153,10 @@ function draw() {
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? "";
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
-  if (state.view === "play") drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose);
+  if (state.view !== "play") return;
+  const choosing = document.activeElement?.name === "reading";
+  drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose);
+  if (choosing) panel.querySelector("input:checked")?.focus();
 }
 
 function goTo(place) {
@@ -270,9 +273,10 @@ $("redo").addEventListener("click", () => history.forward());
 $("share").addEventListener("click", async () => {
   commit();
   history.replaceState(history.state, "", toAddress(state));
-  await navigator.clipboard?.writeText(location.href).catch(() => {});
-  say("The link is in the address bar, and copied.");
-  $("share").textContent = "Copied";
+  const copying = navigator.clipboard?.writeText(location.href) ?? Promise.reject();
+  const copied = await copying.then(() => true, () => false);
+  say(`The link is in the address bar${copied ? ", and copied" : ""}.`);
+  $("share").textContent = copied ? "Copied" : "The link is in the address bar";
   setTimeout(() => ($("share").textContent = "Copy link"), 1500);
 });
 $("model").addEventListener("change", () => change({ model: $("model").value, read: [] }));
