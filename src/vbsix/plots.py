@@ -47,7 +47,7 @@ def plot_curves(folders: Sequence[Path]) -> Figure:
         rows = read_metrics(run.metrics)
         if not rows:
             raise VbsixError(f"{folder}: has no metrics yet; go on with: vbsix train --resume {folder}")
-        label = f"{folder.name} ({run.config.domain}, {run.method})"
+        label = as_label(f"{folder.resolve().name} ({run.config.domain}, {run.method})")
         longest = str(max(run.config.data.evaluation))
         draw_curve(left, label, curve(rows, "hit_longest"))
         draw_curve(middle, label, curve(rows, "accuracy", "dev", longest))
@@ -55,6 +55,11 @@ def plot_curves(folders: Sequence[Path]) -> Figure:
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
     return figure
+
+
+def as_label(text: str) -> str:
+    """A text that matplotlib draws as it is: a dollar begins no formula, and `_` at the start hides nothing."""
+    return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
 def curve(rows: Sequence[Row], *path: str) -> Curve:

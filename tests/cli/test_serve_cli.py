@@ -14,7 +14,7 @@ from vbsix.playground import models
 def run(monkeypatch) -> str:
     """A run that need not be there."""
     monkeypatch.setattr(
-        models, "load_models", lambda paths: {path.name: object.__new__(models.Model) for path in paths}
+        models, "load_models", lambda paths, domain: {path.name: object.__new__(models.Model) for path in paths}
     )
     return "runs/run"
 
@@ -61,3 +61,10 @@ def test_a_port_in_use_is_one_message(vbsix, run):
         port = taken.getsockname()[1]
         ended = vbsix("serve", run, "--port", str(port))
     assert ended == (2, "", f"error: cannot listen at 127.0.0.1, port {port}: Address already in use.\n")
+
+
+def test_a_domain_of_ones_own_is_named(vbsix, run, served, monkeypatch):
+    seen = []
+    monkeypatch.setattr(models, "load_models", lambda paths, domain: seen.append(domain.name) or {})
+    assert vbsix("serve", run, "--port", "0", "--domain", "scene").code == 0
+    assert seen == ["scene"]

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 
 import httpx
 import pytest
 
 from vbsix.playground.app import create_app
-from vbsix.playground.limits import MOST_BYTES, MOST_HEARD, Busy, Gate, LimitBody, TooSlow
+from vbsix.playground.limits import MOST_BYTES, MOST_HEARD, Busy, Gate, Gone, LimitBody, TooSlow
+from vbsix.playground.messages import ParseAnswer
 from vbsix.playground.models import Model
 
 
@@ -46,9 +48,71 @@ def test_what_takes_too_long_holds_its_place_until_it_ends():
     assert asyncio.run(use()) == 7
 
 
+async def disconnect() -> dict:
+    return {"type": "http.disconnect"}
+
+
+def test_who_leaves_while_waiting_frees_the_place():
+    hold, called = threading.Event(), []
+
+    async def use() -> None:
+        gate = Gate(running=1, waiting=1, seconds=10)
+        first = asyncio.create_task(gate.run(hold.wait, 2))
+        await asyncio.sleep(0)
+        for _ in range(5):
+            with pytest.raises(Gone):
+                await gate.run(called.append, "left", receive=disconnect)
+        second = asyncio.create_task(gate.run(called.append, "stayed"))
+        await asyncio.sleep(0.05)
+        hold.set()
+        await asyncio.gather(first, second)
+
+    asyncio.run(use())
+    assert called == ["stayed"]
+
+
+def test_the_server_notices_who_leaves(monkeypatch):
+    hold, called, sent = threading.Event(), [], []
+
+    def answer(_: object, request) -> ParseAnswer:
+        called.append(request.world)
+        hold.wait(2)
+        return ParseAnswer(readings=[], unknown_words=[], unread_words=[], pictures={})
+
+    async def ask(world: str, leaves: bool) -> None:
+        body = json.dumps({"model": "model", "world": world, "utterances": []}).encode()
+        messages = [{"type": "http.request", "body": body}]
+
+        async def receive() -> dict:
+            if not messages and not leaves:
+                await asyncio.sleep(60)
+            return messages.pop() if messages else await disconnect()
+
+        async def send(message: dict) -> None:
+            sent.append((world, message.get("status")))
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/api/parse", "query_string": b"", "headers": headers}
+        await app(scope, receive, send)
+
+    async def use() -> None:
+        held = [asyncio.create_task(ask(f"held {number}", False)) for number in range(2)]
+        await asyncio.sleep(0.1)
+        await ask("left", True)
+        assert sent[0] == ("left", 499)
+        hold.set()
+        await asyncio.wait(held)
+
+    monkeypatch.setattr("vbsix.playground.app.answer_parse", answer)
+    app = create_app({"model": object.__new__(Model)})
+    asyncio.run(use())
+    assert {status for _, status in sent} == {499, 200, None}
+    assert sorted(called) == ["held 0", "held 1"]
+
+
 @pytest.mark.parametrize(("error", "status", "words"), [(Busy, 429, "too many"), (TooSlow, 503, "too long")])
 def test_the_server_says_so(monkeypatch, error, status, words):
-    async def run(*_: object) -> None:
+    async def run(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(Gate, "run", run)
@@ -73,7 +137,7 @@ def test_errors_of_the_call_come_through():
         asyncio.run(use())
 
 
-def send_body(parts: list[bytes], monkeypatch=None) -> tuple[int | None, bytes, int]:
+def send_body(parts: list[bytes]) -> tuple[int | None, bytes, int]:
     """The status of a refusal, or none and the body that the server saw; and how many parts were heard."""
     sent, seen = [], []
     waiting = list(parts)

@@ -39,11 +39,6 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, server: str) -> Iterator[Page]:
     """A page that must stay on this server and log no error."""
     wrong: list[str] = []
-
-    def watch(request) -> None:
-        if not request.url.startswith((server, "data:")):
-            wrong.append(request.url)
-
     context = browser.new_context(base_url=server, viewport={"width": 1280, "height": 900})
     opened = context.new_page()
     opened.on("pageerror", lambda error: wrong.append(str(error)))
@@ -110,6 +105,7 @@ def test_another_reading_can_be_chosen_undone_and_shared(page, ask, server):
     assert best != other
     page.locator(".reading input").nth(2).check()
     expect(world_on_stage(page)).to_have_attribute("data-world", other)
+    expect(page.locator(".reading input").nth(2)).to_be_focused()
     page.get_by_role("button", name="Copy link").click()
     link = page.url
     assert link.startswith(server) and SAID[0].split()[0] in link
@@ -232,6 +228,16 @@ def test_the_documentation_needs_nothing_from_elsewhere(page):
     page.goto("/docs")
     for path in ("GET /api/models", "GET /api/random", "POST /api/parse", "POST /api/search"):
         expect(page.get_by_role("heading", name=path)).to_be_visible()
+    page.set_viewport_size({"width": 360, "height": 740})
+    found = Axe().run(page)
+    assert not found.response["violations"], found.generate_report()
+
+
+def test_a_link_is_not_said_to_be_copied_where_it_cannot(page):
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    go(page, address())
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#share")).to_have_text("The link is in the address bar")
 
 
 def test_a_key_press_is_drawn_at_once(page):

@@ -89,3 +89,8 @@ def test_the_most_confident_mistakes_come_first_each_row_once():
 
 def test_spurious_programs_are_right_through_wrong_worlds():
     assert spurious_examples([[RIGHT, LATE, EARLY]], 5) == [(0, EARLY)]
+
+
+def test_mistakes_count_where_the_worlds_between_are_unknown():
+    unknown = Prediction(LATE.row, LATE.parse, (None, False))
+    assert confident_mistakes([[unknown]], 5) == [(0, unknown)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 from html.parser import HTMLParser
@@ -43,10 +44,10 @@ class Outline(HTMLParser):
 def page(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("runs")
     make_run(folder / "first<&>")
-    shutil.copytree(folder / "first<&>", folder / "second")
+    shutil.copytree(folder / "first<&>", folder / "_$^$second")
     out = folder / "report.html"
     with pytest.raises(SystemExit) as end:
-        app(["report", str(folder / "first<&>"), str(folder / "second"), "--split", "held-out", "--out", str(out)])
+        app(["report", str(folder / "first<&>"), str(folder / "_$^$second"), "--split", "held-out", "--out", str(out)])
     assert not end.value.code
     return out.read_text(encoding="utf-8")
 
@@ -55,7 +56,7 @@ def test_the_page_is_whole_and_needs_no_other_file(page):
     outline = Outline(page)
     assert all(link.startswith("data:") for link in outline.links)
     assert not re.search(r"<script|@import|url\(", page)
-    assert outline.texts["h2"] == ["first<&>", "second"]
+    assert outline.texts["h2"] == ["first<&>", "_$^$second"]
     assert outline.texts["h3"][:4] == [
         "Results",
         "By position of the instruction",
@@ -67,6 +68,8 @@ def test_the_page_is_whole_and_needs_no_other_file(page):
 def test_results_and_mistakes_are_there(page):
     outline = Outline(page)
     assert len([link for link in outline.links if link.startswith("data:image/svg+xml")]) == 2
+    for link in outline.links[-2:]:
+        assert "_$^$second (tangrams" in base64.b64decode(link.partition(",")[2]).decode()
     assert any("12 rows of held-out" in text for text in outline.texts["p"])
     assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
     assert {"predicted", "should be", "at first"} <= set(outline.texts["figcaption"])

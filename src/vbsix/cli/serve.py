@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
@@ -21,6 +22,7 @@ def serve(
         list[Path] | None,
         typer.Argument(metavar="MODEL...", help="Folders of runs, or exported models. Default: the built-in ones."),
     ] = None,
+    domain: OwnDomain = None,
     host: Annotated[str, typer.Option(help="Where to listen. Others can reach it unless this is loopback.")] = (
         "127.0.0.1"
     ),
@@ -44,7 +46,7 @@ def serve(
     from vbsix.parser import pretrained_models
     from vbsix.playground.models import load_models
 
-    loaded = load_models(models or list(pretrained_models().values()))
+    loaded = load_models(models or list(pretrained_models().values()), own_domain(domain))
     local = _is_loopback(host)
     with _listen(host, port) as listener:  # before the long part, and who comes early waits
         if not local:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.cli.evaluate import BEST_HELP, read_split
 from vbsix.cli.jax_settings import prepare_jax
 
@@ -17,6 +18,7 @@ def report(
     data: Annotated[
         str | None, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files. Default: the run's data.")
     ] = None,
+    domain: OwnDomain = None,
     split: Annotated[
         str, typer.Option(help="dev, test, train or train-orig; of the synthetic corpus, dev or held-out.")
     ] = "dev",
@@ -38,7 +40,7 @@ def report(
     examined = []
     for folder in runs:
         run = open_run(folder)
-        parsers = load_all(folder, best=best)
+        parsers = load_all(folder, best=best, domain=own_domain(domain))
         rows = read_split(parsers[0].domain, run.config, data or run.source, split, own=data is None)
         by_seed = [predict_rows(parser, rows) for parser in parsers]
         examined.append(Examined(run, run.seeds, split, by_seed))

@@ -18,7 +18,7 @@ from vbsix import __version__
 from vbsix.data.synthetic.corpus import GRAMMARS
 from vbsix.errors import UnknownName, VbsixError
 from vbsix.playground.answers import answer_parse, answer_search, examples
-from vbsix.playground.limits import AddHeaders, Busy, Gate, LimitBody, TooSlow
+from vbsix.playground.limits import AddHeaders, Busy, Gate, Gone, LimitBody, TooSlow
 from vbsix.playground.messages import (
     ModelInfo,
     ModelName,
@@ -46,6 +46,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status, words in {
         400: "Not a request that can be read.",
         404: "There is no such model.",
+        408: "The request took too long to arrive.",
         413: "The request is too large.",
         422: "The request cannot be carried out; `detail` says why.",
         429: "The server has enough to do; try again soon.",
@@ -80,7 +81,7 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
             raise HTTPException(404, str(UnknownName("model", name, models)))
         return models[name]
 
-    @app.get("/api/models", tags=["api"], responses={400: _PROBLEMS[400], 413: _PROBLEMS[413]})
+    @app.get("/api/models", tags=["api"], responses={status: _PROBLEMS[status] for status in (400, 408, 413)})
     async def list_models() -> Models:
         """The models that can be asked."""
         return Models(models=[_describe(model) for model in models.values()])
@@ -97,14 +98,14 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
         )
 
     @app.post("/api/parse", tags=["api"], responses=_PROBLEMS)
-    async def parse(request: ParseRequest) -> ParseAnswer:
+    async def parse(request: ParseRequest, http: Request) -> ParseAnswer:
         """What a model makes of instructions: the most probable programs, and the world after each command."""
-        return await parses.run(answer_parse, model_of(request.model), request)
+        return await parses.run(answer_parse, model_of(request.model), request, receive=http.receive)
 
     @app.post("/api/search", tags=["api"], responses=_PROBLEMS)
-    async def search_programs(request: SearchRequest) -> SearchAnswer:
+    async def search_programs(request: SearchRequest, http: Request) -> SearchAnswer:
         """How programs for a target world are found, in execution space and in program space."""
-        return await searches.run(answer_search, model_of(request.model), request)
+        return await searches.run(answer_search, model_of(request.model), request, receive=http.receive)
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
@@ -156,3 +157,7 @@ def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(TooSlow)
     async def _(_: Request, __: TooSlow) -> JSONResponse:
         return answer(503, "this took too long; ask for less.")
+
+    @app.exception_handler(Gone)
+    async def _(_: Request, __: Gone) -> JSONResponse:
+        return answer(499, "the client has left.")

@@ -28,6 +28,10 @@ class TooSlow(Exception):
     """What was asked takes too long."""
 
 
+class Gone(Exception):
+    """Who asked does not wait any more."""
+
+
 class Gate:
     """Lets so many calls run at once, each in a thread, and so many wait; what is more is `Busy`."""
 
@@ -36,22 +40,38 @@ class Gate:
         self._most, self._seconds = running + waiting, seconds
         self._inside, self._lock = 0, threading.Lock()
 
-    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def run(self, function: Callable[..., Any], *arguments: Any, receive: Receive | None = None) -> Any:
+        """Calls a function; where the client that `receive` hears leaves before it began, it never does."""
         with self._lock:
             if self._inside >= self._most:
                 raise Busy
             self._inside += 1
         call = self._pool.submit(function, *arguments)
         call.add_done_callback(self._leave)
+        answer, gone = asyncio.wrap_future(call), asyncio.ensure_future(_disconnect(receive))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(call), self._seconds)
-        except TimeoutError:
-            raise TooSlow from None
+            await asyncio.wait([answer, gone], timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return answer.result()
+            raise Gone if gone.done() else TooSlow
+        finally:
+            call.cancel()
+            answer.cancel()
+            gone.cancel()
 
     def _leave(self, _: Future[Any]) -> None:
         """A call that went on after its time was over holds its place until it ends."""
         with self._lock:
             self._inside -= 1
+
+
+async def _disconnect(receive: Receive | None) -> None:
+    """Ends when the client leaves."""
+    if receive is None:
+        await asyncio.Event().wait()
+    else:
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 class LimitBody:

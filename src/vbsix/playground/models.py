@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.domains.registry import get_domain
+from vbsix.domains.base import Domain
 from vbsix.models import Critic
 from vbsix.parser import Parser, load_all
 from vbsix.training.checkpoint import load_checkpoint
@@ -39,29 +39,29 @@ class Model:
         return self.parser.domain.name
 
 
-def load_models(paths: Sequence[Path]) -> dict[str, Model]:
+def load_models(paths: Sequence[Path], domain: Domain | None = None) -> dict[str, Model]:
     """All models of run folders (each seed is one) and of exported files, by name."""
     models: dict[str, Model] = {}
     for path in paths:
-        for name, parser, critic in _load(path):
+        for name, parser, critic in _load(path, domain):
             unique = next(wanted for wanted in _numbered(name) if wanted not in models)
             models[unique] = Model(unique, parser, critic)
     return models
 
 
-def _load(path: Path) -> Iterator[tuple[str, Parser, ReadingCritic | None]]:
-    parsers = load_all(path)
+def _load(path: Path, domain: Domain | None) -> Iterator[tuple[str, Parser, ReadingCritic | None]]:
+    parsers = load_all(path, domain=domain)
     name = path.resolve().name if path.is_dir() else path.stem
-    critics = _critics(open_run(path)) if path.is_dir() else [None]
+    critics = _critics(open_run(path), parsers[0].domain) if path.is_dir() else [None]
     for parser, critic in zip(parsers, critics, strict=True):
         yield f"{name}, seed {parser.provenance['seed']}" if len(parsers) > 1 else name, parser, critic
 
 
-def _critics(run: Run) -> list[ReadingCritic | None]:
+def _critics(run: Run, domain: Domain) -> list[ReadingCritic | None]:
     """The critic of each seed at its newest checkpoint."""
     if not run.config.training.critic:
         return [None] * len(run.seeds)
-    shapes = learner_shapes(get_domain(run.config.domain), run.config, run.seeds)
+    shapes = learner_shapes(domain, run.config, run.seeds)
     found = load_checkpoint(run.checkpoints, shapes, run.seeds, None)
     assert found is not None, "the parsers come from it too"
     critics = jax.tree.map(jnp.asarray, found.learners.networks.critic)

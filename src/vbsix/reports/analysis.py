@@ -113,14 +113,14 @@ def confusion(steps: Iterable[ReadStep]) -> Mapping[str, Counter[str]]:
 
 
 def confident_mistakes(by_seed: Sequence[Sequence[Prediction]], most: int) -> list[tuple[int, Prediction]]:
-    """Predictions that go wrong at their last utterance, the most confident first, each row once; with their seed's
-    place.
+    """Predictions that go wrong at their last utterance and, as far as is known, not before; the most confident first,
+    each row once; with their seed's place.
     """
     wrong = [
         (place, one)
         for place, predictions in enumerate(by_seed)
         for one in predictions
-        if one.parse.readings and one.right[-1] is False and all(one.right[:-1])
+        if one.parse.readings and one.right[-1] is False and False not in one.right[:-1]
     ]
     return _first_of_rows(wrong, most)
 

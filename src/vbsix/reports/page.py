@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from vbsix import __version__
 from vbsix.evaluation import Prediction, Report, report
 from vbsix.files import read_json
-from vbsix.plots import plot_curves
+from vbsix.plots import as_label, plot_curves
 from vbsix.reports.analysis import (
     ReadStep,
     Share,
@@ -127,7 +127,7 @@ def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Fig
         ends = list(found.intervals.values())
         reach = [[max(mean - low, 0) for mean, (low, _) in zip(means, ends, strict=True)]]
         reach.append([max(high - mean, 0) for mean, (_, high) in zip(means, ends, strict=True)])
-        axes.errorbar(lengths, means, yerr=reach, marker="o", capsize=4, label=f"{one.name} ({one.domain})")
+        axes.errorbar(lengths, means, yerr=reach, marker="o", capsize=4, label=as_label(f"{one.name} ({one.domain})"))
     axes.set(xlabel="instructions", ylabel=f"accuracy on {runs[0].split}", ylim=(-0.03, 1.03))
     axes.set_xticks(sorted({int(name) for found in results for name in found.accuracy}))
     axes.grid(alpha=0.3)
@@ -142,7 +142,7 @@ def _figure(figure: Figure, words: str) -> str:
         figure.savefig(file, format="svg", metadata={"Date": None})
     data = base64.b64encode(file.getvalue()).decode()
     image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=words)
-    return tag("figure", image, tag("figcaption", plain(words)))
+    return tag("figure", image, tag("figcaption", plain(words)), tabindex="0")
 
 
 def _world(domain: str, world: str, words: str) -> str:
@@ -251,7 +251,7 @@ def _example(one: Examined, seed: int, prediction: Prediction) -> str:
     steps = [tag("div", _world(one.domain, prediction.parse.world, "at first"), class_="step")]
     for place, utterance in enumerate(prediction.parse.utterances):
         command, right = reading.commands[place], prediction.right[place]
-        worlds = _world(one.domain, reading.worlds[place], "predicted" if right is False else "right")
+        worlds = _world(one.domain, reading.worlds[place], "right" if right else "predicted")
         if right is False:
             worlds += _world(one.domain, str(row.worlds[place + 1]), "should be")
         words = in_words(one.domain, command.split())

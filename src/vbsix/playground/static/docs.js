@@ -23,7 +23,7 @@ for (const [path, methods] of Object.entries(description.paths)) {
         fields("Gives", properties(answer)),
         h("h3", {}, "Refuses"),
         h("ul", {}, refusals.map(([status, { description }]) => h("li", {}, h("code", {}, status), ` ${description}`))),
-        body && h("pre", {}, `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${JSON.stringify(example(body))}'`)
+        body && h("pre", { tabIndex: 0 }, `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${JSON.stringify(example(body))}'`)
       )
     );
   }

@@ -13,7 +13,19 @@ export function h(name, properties = {}, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
-/** Asks the server; what it refuses becomes an error with its words. */
+/** Waits so many milliseconds, unless the signal ends it. */
+export function pause(time, signal) {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const timer = setTimeout(resolve, time);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}
+
+/** Asks the server, again where it is busy; what it refuses becomes an error with its words. */
 export async function ask(path, body, signal) {
   const options = body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   let response;
@@ -22,19 +34,14 @@ export async function ask(path, body, signal) {
   } catch (error) {
     throw error.name === "AbortError" ? error : new Error("The server does not answer. Is `vbsix serve` still running?");
   }
+  if (response.status === 429 && signal) {
+    await pause(1000 * Number(response.headers.get("Retry-After") ?? 1), signal);
+    return ask(path, body, signal);
+  }
   const answer = await response.json().catch(() => ({}));
+  signal?.throwIfAborted();
   if (!response.ok) throw new Error(answer.detail ?? `The server answered ${response.status}.`);
   return answer;
-}
-
-/** A function that asks anew each time and forgets the answers to older questions. */
-export function latest() {
-  let controller = new AbortController();
-  return async (path, body) => {
-    controller.abort();
-    controller = new AbortController();
-    return ask(path, body, controller.signal);
-  };
 }
 
 /** A number between 0 and 1 in a few letters. */

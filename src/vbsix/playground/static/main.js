@@ -1,7 +1,7 @@
 // The page. What it shows follows from one state, which lives in the address: back undoes, and a link shares it.
 
 import { drawComparison } from "./compare.js";
-import { $, ask, h, latest } from "./dom.js";
+import { $, ask, h, pause } from "./dom.js";
 import { instructionList } from "./instructions.js";
 import { drawReadings } from "./play.js";
 import { searchPanel } from "./search.js";
@@ -11,6 +11,7 @@ const DOMAINS = ["scene", "alchemy", "tangrams"];
 const MOST_INSTRUCTIONS = 10;
 const MOST_SEARCHED = 5;
 const DEBOUNCE = 30;
+const SEARCH_DEBOUNCE = 300;
 const VIEWS = ["play", "search", "compare"];
 
 let models = [];
@@ -19,8 +20,7 @@ let answer = null; // of the last parse
 let step = 0;
 let pictures = {};
 let notice = ""; // what is wrong with the address
-const parseLatest = latest();
-const searchLatest = latest();
+let asking = new AbortController(); // ends what was asked for an older state
 const panel = $("panel");
 const stage = worldView("First world", (world) => change({ world, read: [] }));
 $("stage").append(stage.element);
@@ -119,17 +119,20 @@ function chosen() {
 async function refresh() {
   clearTimeout(type.timer);
   drawViews();
+  asking.abort();
+  asking = new AbortController();
   const asked = state;
+  const { signal } = asking;
   try {
-    const found = await parseLatest("/api/parse", { model: asked.model, world: asked.world, utterances: asked.say });
+    const found = await ask("/api/parse", { model: asked.model, world: asked.world, utterances: asked.say }, signal);
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
     complain(notice);
     notice = "";
     draw();
-    if (state.view === "search") await refreshSearch();
-    if (state.view === "compare") await refreshComparison(asked);
+    if (state.view === "search") await refreshSearch(signal);
+    if (state.view === "compare") await refreshComparison(asked, signal);
   } catch (error) {
     if (error.name !== "AbortError") complain(error.message);
   }
@@ -150,7 +153,10 @@ function draw() {
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? "";
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
-  if (state.view === "play") drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose);
+  if (state.view !== "play") return;
+  const choosing = document.activeElement?.name === "reading";
+  drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose);
+  if (choosing) panel.querySelector("input:checked")?.focus();
 }
 
 function goTo(place) {
@@ -162,7 +168,7 @@ function choose(place) {
   change({ read: answer.readings[place].commands.map(({ tokens }) => tokens.join(" ")) });
 }
 
-async function refreshSearch() {
+async function refreshSearch(signal) {
   const target = state.target || (reading()?.commands.at(-1)?.world ?? state.world);
   searching.attach();
   searching.settings(state, model(), target, pictures[target]);
@@ -172,8 +178,9 @@ async function refreshSearch() {
     return;
   }
   const { model: name, world, say: utterances, beam, critic } = state;
+  await pause(SEARCH_DEBOUNCE, signal);
   const slow = setTimeout(() => searching.wait(true), 500);
-  const found = await searchLatest("/api/search", { model: name, world, target, utterances, beam, critic }).finally(() => {
+  const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal).finally(() => {
     clearTimeout(slow);
     searching.wait(false);
   });
@@ -181,13 +188,13 @@ async function refreshSearch() {
   searching.update(found);
 }
 
-async function refreshComparison(asked) {
+async function refreshComparison(asked, signal) {
   const rivals = models.filter(({ domain }) => domain === model().domain);
   const answers = await Promise.all(
     rivals.map(async (rival) => {
       if (rival.name === asked.model) return [rival, answer];
       const request = { model: rival.name, world: asked.world, utterances: asked.say };
-      return [rival, await ask("/api/parse", request).catch(({ message }) => ({ message }))];
+      return [rival, await ask("/api/parse", request, signal).catch(({ message }) => ({ message }))];
     })
   );
   if (asked === state) drawComparison(panel, answers);
@@ -266,9 +273,10 @@ $("redo").addEventListener("click", () => history.forward());
 $("share").addEventListener("click", async () => {
   commit();
   history.replaceState(history.state, "", toAddress(state));
-  await navigator.clipboard?.writeText(location.href).catch(() => {});
-  say("The link is in the address bar, and copied.");
-  $("share").textContent = "Copied";
+  const copying = navigator.clipboard?.writeText(location.href) ?? Promise.reject();
+  const copied = await copying.then(() => true, () => false);
+  say(`The link is in the address bar${copied ? ", and copied" : ""}.`);
+  $("share").textContent = copied ? "Copied" : "The link is in the address bar";
   setTimeout(() => ($("share").textContent = "Copy link"), 1500);
 });
 $("model").addEventListener("change", () => change({ model: $("model").value, read: [] }));

@@ -22,7 +22,7 @@ export function searchPanel(panel, onchange) {
   const step = h("input", { type: "range", min: 0, max: 0, value: 0, oninput: drawStep, "aria-label": "Iteration of the search" });
   const caption = h("output", { className: "caption" });
   const spaces = Object.fromEntries(["execution", "program"].map((name) => [name, spaceColumn(name)]));
-  const busy = h("p", { className: "quiet", hidden: true }, "Searching. The first search of a size is compiled, which takes some seconds.");
+  const busy = h("p", { className: "quiet", hidden: true }, "Searching. The first search with another beam is compiled, which can take most of a minute.");
   const play = h("button", { type: "button", onclick: playSteps }, "Play");
   const buttons = [-1, 1].map((by) =>
     h("button", { type: "button", onclick: () => moveBy(by), "aria-label": by < 0 ? "Iteration before" : "Next iteration" }, by < 0 ? "◀" : "▶")
