@@ -133,11 +133,15 @@ class Parser:
 
     def read(self, utterances: Sequence[str]) -> PolicyTables:
         """What the policy needs to know of utterances, for a search of one's own."""
-        words = np.zeros((len(utterances), self.config.data.max_words), np.int32)
-        for row, utterance in zip(words, utterances, strict=True):
+        return _prepare(self.policy, self.words.vectors, self.word_ids(utterances, len(utterances)))
+
+    def word_ids(self, utterances: Sequence[str], room: int) -> Int[np.ndarray, "M T"]:
+        """The ids of the words that are read of each utterance, with room for so many utterances."""
+        words = np.zeros((room, self.config.data.max_words), np.int32)
+        for row, utterance in zip(words, utterances, strict=False):
             known = self.words.encode(utterance)[: len(row)]
             row[: len(known)] = known
-        return _prepare(self.policy, self.words.vectors, words)
+        return words
 
     def unknown_words(self, utterances: Sequence[str]) -> tuple[str, ...]:
         """The words of utterances that the model does not know, each once."""

@@ -113,7 +113,7 @@ def search(
 @app.command()
 def train(
     domain: OneDomain = None,
-    method: Annotated[str, typer.Option(help="As in `vbsix train`; the paper's by default.")] = "vbsix",
+    method: Annotated[str, typer.Option(help="As in `vbsix train`.")] = DEFAULT_METHOD,
     seeds: Annotated[int, typer.Option(min=1, help="How many train side by side.")] = 1,
     beam: Annotated[int | None, typer.Option(min=1, help="That of the method by default.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Examples of a step; the paper's by default.")] = None,

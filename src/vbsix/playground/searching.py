@@ -55,10 +55,7 @@ def search(
         What there is to list, and the part of it that is worth drawing.
     """
     domain, parser = model.parser.domain, model.parser
-    words = np.zeros((MOST_UTTERANCES, parser.config.data.max_words), np.int32)
-    for row, utterance in zip(words, utterances, strict=False):
-        known = parser.words.encode(utterance)[: len(row)]
-        row[: len(known)] = known
+    words = parser.word_ids(utterances, MOST_UTTERANCES)
     config = SearchConfig(space=space, beam=beam, epsilon=0.0, program_beam=EXTRACTED)
     problem = Problem(domain.parse_world(world), jnp.int32(len(utterances)), domain.parse_world(target))
     reader, vectors = (model.critic.critic, model.critic.vectors) if model.critic else (None, None)

@@ -82,11 +82,10 @@ def _search(
         def of_example(case: tuple[Arrays, Any]):
             example, worlds = case
             heads = make_heads(domain, networks, read_example(domain, networks, vectors, example))
-            logit = heads.critic_logit
             graph = beam_search(
                 domain,
-                heads.expert or heads.policy,
-                (lambda state: jax.nn.sigmoid(logit(state))) if logit else None,
+                heads.actor,
+                heads.critic,
                 Problem(example.world, example.instructions, example.target),
                 jax.random.key(0),
                 instructions=example.words.shape[0],

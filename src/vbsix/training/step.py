@@ -24,6 +24,7 @@ from vbsix.models.layers import renormalise
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, sample_programs
 from vbsix.search.beam import INVALID
+from vbsix.search.beam import Critic as SearchCritic
 from vbsix.search.beam import Policy as SearchPolicy
 from vbsix.search.graph import join
 from vbsix.search.merging import choose
@@ -153,6 +154,17 @@ class Heads(NamedTuple):
     critic_logit: Callable[[Any], Float[Array, ""]] | None
     expert: SearchPolicy | None
 
+    @property
+    def actor(self) -> SearchPolicy:
+        """Who searches: the expert where there is one."""
+        return self.expert or self.policy
+
+    @property
+    def critic(self) -> SearchCritic | None:
+        """The value of a state, as search takes it."""
+        logit = self.critic_logit
+        return (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None else None
+
 
 def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Reading:
     """Reads an example's words once, for all its states."""
@@ -188,13 +200,11 @@ def _learn_from_search(
     critic_ranks: bool,
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss on one example of all methods that search, and what was measured; `frozen` heads have no gradient."""
-    logit = frozen.critic_logit
-    critic = (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None and critic_ranks else None
     problem = Problem(example.world, example.instructions, example.target)
     programs, graph = program_search(
         domain,
-        frozen.expert or frozen.policy,
-        critic,
+        frozen.actor,
+        frozen.critic if critic_ranks else None,
         problem,
         key,
         instructions=example.words.shape[0],
