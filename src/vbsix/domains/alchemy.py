@@ -5,7 +5,22 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.domains.stack import FRACTION, LAST, NUMBER, OBJECT, Action, Machine, StackDomain, at, positions, put
+from vbsix.domains.stack import (
+    COLOUR,
+    FRACTION,
+    LAST,
+    LIST,
+    NUMBER,
+    OBJECT,
+    ONE,
+    Action,
+    Machine,
+    Property,
+    StackDomain,
+    at,
+    positions,
+    put,
+)
 from vbsix.domains.worlds import split_positions
 from vbsix.errors import InvalidWorld, shorten
 
@@ -82,11 +97,11 @@ class Alchemy(StackDomain):
     colours = COLOURS
     largest_number = BEAKERS
     fractions = ("X1/1",)
-    properties = {"PColor": of_colour}
+    properties = {"PColor": Property(of_colour, ((COLOUR,),), LIST)}
     actions = {
-        "APour": Action(pour, (OBJECT, OBJECT)),
-        "AMix": Action(mix, (OBJECT,)),
-        "ADrain": Action(drain, (OBJECT, NUMBER)),
+        "APour": Action(pour, (ONE, ONE), (OBJECT, OBJECT)),
+        "AMix": Action(mix, (ONE,), (OBJECT,)),
+        "ADrain": Action(drain, (ONE, (NUMBER, FRACTION)), (OBJECT, NUMBER)),
     }
     history_tokens = 3
     elements = BEAKERS

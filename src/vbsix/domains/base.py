@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.errors import InvalidWorld
@@ -58,6 +59,11 @@ class Domain(abc.ABC):
     @abc.abstractmethod
     def expand(self, state: State) -> tuple[State, Bool[Array, " A"]]:
         """All successors, one per token, stacked along a new first axis, and which of them are valid."""
+
+    def is_dead_end(self, state: State) -> Bool[Array, ""]:
+        """Whether no tokens at all end a command from here. Search does without such states; none need be found."""
+        del state
+        return jnp.bool_(False)
 
     @abc.abstractmethod
     def instructions_done(self, state: State) -> Int[Array, ""]:

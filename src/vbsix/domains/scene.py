@@ -6,11 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.stack import (
+    COLOUR,
     LAST,
+    LIST,
     NUMBER,
     OBJECT,
+    ONE,
     Action,
     Machine,
+    Property,
     StackDomain,
     at,
     entry_action,
@@ -127,17 +131,17 @@ class Scene(StackDomain):
     colours = COLOURS
     largest_number = STAGE
     properties = {
-        "PShirt": has_shirt,
-        "PHat": has_hat,
-        "PLeft": beside(-1),
-        "PRight": beside(+1),
-        "DShirtHat": has_shirt_and_hat,
+        "PShirt": Property(has_shirt, ((COLOUR,),), LIST),
+        "PHat": Property(has_hat, ((COLOUR,),), LIST),
+        "PLeft": Property(beside(-1), (ONE,), NUMBER),
+        "PRight": Property(beside(+1), (ONE,), NUMBER),
+        "DShirtHat": Property(has_shirt_and_hat, ((COLOUR,), (COLOUR,)), LIST),
     }
     actions = {
-        "ALeave": Action(leave, (OBJECT,)),
-        "ASwapHats": Action(swap_hats, (OBJECT, OBJECT)),
-        "AMove": Action(move, (OBJECT, NUMBER)),
-        "ACreate": Action(create, (OBJECT,)),
+        "ALeave": Action(leave, (ONE,), (OBJECT,)),
+        "ASwapHats": Action(swap_hats, (ONE, ONE), (OBJECT, OBJECT)),
+        "AMove": Action(move, (ONE, (NUMBER,)), (OBJECT, NUMBER)),
+        "ACreate": Action(create, ((NUMBER,), (COLOUR,), (COLOUR,)), (OBJECT,)),
     }
     history_tokens = 4
     elements = STAGE

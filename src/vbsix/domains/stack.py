@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import abc
 import functools
+import operator
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -27,6 +29,8 @@ OBJECTS_SEEN = 7
 # A stack element is kind * FIELD + payload; an empty place is 0. A list of objects is a bit mask of positions.
 FIELD = 1 << 12
 COLOUR, NUMBER, FRACTION, OBJECT, LIST, GONE = range(1, 7)
+ONE = (OBJECT, LIST)
+"""What will do where one object is wanted."""
 LAST = 0
 """Payload of the number -1."""
 
@@ -45,16 +49,30 @@ class StackState(NamedTuple):
     """Entry codes of the commands done, in order, then zeros."""
 
 
+Takes = tuple[tuple[int, ...], ...]
+"""The kinds that will do as each argument, the last one on top of the stack."""
+
+
 class Action(NamedTuple):
     """A token that changes the world and ends a command."""
 
     run: Callable[[Machine], tuple[Array, tuple[Any, ...]]]
     """Pops the arguments, gives the new world and the arguments as the history records them."""
+    takes: Takes
     arguments: tuple[int, ...]
     """What the recorded arguments are: NUMBER, or OBJECT for an identity."""
 
 
 Operation = Callable[["Machine"], None]
+
+
+class Property(NamedTuple):
+    """A token that replaces its arguments by what it finds in the world."""
+
+    run: Operation
+    takes: Takes
+    gives: int
+    """The kind of its result."""
 
 
 def positions(array: Shaped[Any, " W"]) -> np.ndarray:
@@ -257,6 +275,35 @@ def recall(place: int) -> Operation:
     return operation
 
 
+def promising_stacks(domain: type[StackDomain]) -> Bool[np.ndarray, "kinds kinds kinds"]:
+    """Which stacks, by the kinds of their elements, top first, some tokens could use up; 0 is an empty place.
+
+    Of most stacks no action is made whatever follows, such as those with a number on top of a colour.
+    """
+    recalled = {kind for action in domain.actions.values() for kind in action.arguments}
+    constants = {COLOUR} if domain.colours else set()
+    constants |= {FRACTION} if domain.fractions else set()
+    pushes: list[tuple[Takes, int]] = [((), kind) for kind in constants | {NUMBER, LIST}]
+    pushes += [(((LIST,), (NUMBER,)), OBJECT)]
+    pushes += [(property_.takes, property_.gives) for property_ in domain.properties.values()]
+    pushes += [(((NUMBER,),), kind) for kind in recalled | ({GONE} if OBJECT in recalled else set())]
+    arguments = [stack for action in domain.actions.values() for stack in product(*action.takes)]
+    promising = {*arguments, *((*stack, NUMBER) for stack in arguments if len(stack) < STACK_LIMIT)}  # itself, and H0
+    stacks = [stack for size in range(STACK_LIMIT + 1) for stack in product(range(1, GONE + 1), repeat=size)]
+    found = 0
+    while found < len(promising):
+        found = len(promising)
+        for stack, (takes, gives) in product(stacks, pushes):
+            below = stack[: len(stack) - len(takes)]
+            fits = len(stack) >= len(takes) and all(map(operator.contains, takes, stack[len(below) :]))
+            if fits and (*below, gives) in promising:
+                promising.add(stack)
+    table = np.zeros((GONE + 1,) * STACK_LIMIT, bool)
+    for stack in promising:
+        table[(*stack[::-1], *(0,) * (STACK_LIMIT - len(stack)))] = True
+    return table
+
+
 class StackDomain(Domain):
     """A SCONE domain: constants, properties and actions over a world with one code per position."""
 
@@ -270,10 +317,12 @@ class StackDomain(Domain):
     """Letters of the colours; the payload of a colour is its place, from 1."""
     largest_number: ClassVar[int]
     fractions: ClassVar[tuple[str, ...]] = ()
-    properties: ClassVar[Mapping[str, Operation]] = {}
+    properties: ClassVar[Mapping[str, Property]] = {}
     actions: ClassVar[Mapping[str, Action]]
     history_tokens: ClassVar[int]
     """How many of H0, H1, ... there are."""
+    promising: ClassVar[Bool[np.ndarray, "kinds kinds kinds"]]
+    """See `promising_stacks`."""
 
     def __init_subclass__(cls):
         numbers = {str(n): constant(NUMBER, n) for n in range(1, cls.largest_number + 1)}
@@ -284,13 +333,14 @@ class StackDomain(Domain):
             **{fraction: constant(FRACTION, n) for n, fraction in enumerate(cls.fractions)},
             "all-objects": all_objects,
             "index": index,
-            **cls.properties,
+            **{token: property_.run for token, property_ in cls.properties.items()},
             **{token: perform(code, action) for code, (token, action) in enumerate(cls.actions.items(), start=1)},
             "H0": repeat,
             **{f"H{place}": recall(place) for place in range(1, cls.history_tokens)},
         }
         cls.tokens = tuple(cls.operations)
         cls.values = len(cls.colours) + (cls.largest_number + 1) + len(cls.fractions)
+        cls.promising = promising_stacks(cls)
 
     # What a domain says of its own world.
 
@@ -324,6 +374,10 @@ class StackDomain(Domain):
         machines = [self._execute(state, token) for token in self.tokens]
         successors = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[machine.successor() for machine in machines])
         return successors, jnp.stack([machine.valid for machine in machines])
+
+    def is_dead_end(self, state: StackState) -> Bool[Array, ""]:
+        kinds = state.stack // FIELD
+        return ~jnp.asarray(self.promising)[kinds[0], kinds[1], kinds[2]]
 
     def explain(self, state: StackState, token: str) -> str | None:
         state = jax.tree.map(jnp.asarray, state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.domains.stack import GONE, LAST, NUMBER, OBJECT, Action, Machine, StackDomain, at, find, positions, put
+from vbsix.domains.stack import GONE, LAST, NUMBER, OBJECT, ONE, Action, Machine, StackDomain, at, find, positions, put
 from vbsix.domains.worlds import split_positions
 from vbsix.errors import InvalidWorld, shorten
 
@@ -48,9 +48,9 @@ class Tangrams(StackDomain):
     noun = "shape"
     largest_number = SHAPES
     actions = {
-        "AAdd": Action(add, (NUMBER, OBJECT)),
-        "ASwap": Action(swap, (OBJECT, OBJECT)),
-        "ARemove": Action(remove, (OBJECT,)),
+        "AAdd": Action(add, ((NUMBER,), (GONE,)), (NUMBER, OBJECT)),
+        "ASwap": Action(swap, (ONE, ONE), (OBJECT, OBJECT)),
+        "ARemove": Action(remove, (ONE,), (OBJECT,)),
     }
     history_tokens = 3
     elements = SHAPES

@@ -22,6 +22,8 @@ class SearchConfig:
     that the policy, with some random tokens, reaches them."""
     epsilon: float = 0.15
     """Of `slots`, the probability that a slot takes a random state; of `sampling`, that a token is random."""
+    prune: bool = False
+    """Whether states are left out that the domain knows to be dead ends, such as a stack that no action can use up."""
     quota: int = 0
     """Slots of the beam that each instruction's states have for themselves, best states first, so that neither those
     far ahead nor those behind push the others out; 0 for none."""

@@ -6,16 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from vbsix.models.layers import renormalise
-
 
 def behaviour(log_policy: Float[Array, " A"], valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
-    """The log of (1 - ε)·π + ε·uniform, both over the valid tokens; -inf for the others."""
-    log_policy = renormalise(log_policy, valid)
-    if epsilon > 0:
-        log_uniform = jnp.log(epsilon) - jnp.log(jnp.maximum(jnp.sum(valid), 1))
-        log_policy = jnp.logaddexp(jnp.log1p(-epsilon) + log_policy, log_uniform)
-    return jnp.where(valid, log_policy, -jnp.inf)
+    """The log of (1 - ε)·π + ε·uniform over the valid tokens. What π gives to others is lost, and so are they."""
+    if epsilon == 0:
+        return log_policy
+    log_uniform = jnp.where(valid, jnp.log(epsilon) - jnp.log(jnp.maximum(jnp.sum(valid), 1)), -jnp.inf)
+    return jnp.logaddexp(jnp.log1p(-epsilon) + log_policy, log_uniform)
 
 
 def explore_slots(

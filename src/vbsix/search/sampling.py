@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
+from vbsix.models.layers import renormalise
 from vbsix.search.beam import Policy, Problem
 from vbsix.search.exploration import behaviour
 
@@ -55,7 +56,7 @@ def sample_programs(
         successors, valid = domain.expand(state)
         going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
         valid &= going
-        token = jax.random.categorical(key, behaviour(policy(state, valid), valid, epsilon))
+        token = jax.random.categorical(key, behaviour(renormalise(policy(state, valid), valid), valid, epsilon))
         moved = jnp.any(valid)
         following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)
         finished = domain.instructions_done(following) == problem.instructions

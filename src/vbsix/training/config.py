@@ -131,7 +131,7 @@ _OURS = {
     "training.labels": "graph",
 }
 """What methods are made of, as SCONE's dev split chose it."""
-_TELLING = [name for name in _OURS if name != "search.epsilon"]
+_TELLING = [name for name in _OURS if name not in ("network.renormalise", "search.epsilon")]
 """The settings that tell methods apart."""
 _AS_PUBLISHED = {
     **_OURS,
@@ -154,6 +154,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 }
 """The paper's methods and its two ablations, each a handful of settings; `paper-` has exploration, mask, extraction and
 labels as published too."""
+AS_PUBLISHED = ("paper-vbsix", "paper-mml")
 
 DOMAINS: Mapping[str, Mapping[str, Any]] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
@@ -161,6 +162,9 @@ DOMAINS: Mapping[str, Mapping[str, Any]] = {
     "tangrams": {"training.steps": 40000, "training.value_ranking_start": 10000, "training.baseline": 1e-3},
 }
 """The paper's hyper-parameters that depend on the domain."""
+
+OURS_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"network.renormalise": False, "search.prune": True}}
+"""What dev chose in a domain for all methods but those `as published`."""
 
 QUICK: Mapping[str, Any] = {
     "data.lengths": (1, 2, 3),
@@ -194,7 +198,8 @@ def quick(domain: str, method: str = "vbsix") -> Config:
 
 def preset(domain: str, method: str = "vbsix") -> Config:
     """The paper's settings of a method in a domain; for other domains, the defaults."""
-    settings = {**_settings_of(method), **DOMAINS.get(domain, {})}
+    ours = {} if method in AS_PUBLISHED else OURS_BY_DOMAIN.get(domain, {})
+    settings = {**_settings_of(method), **DOMAINS.get(domain, {}), **ours}
     if domain in PAPER_SETTINGS:
         paper = PAPER_SETTINGS[domain]
         settings |= {"data.lengths": paper.training, "data.evaluation": paper.evaluation}
