@@ -23,8 +23,8 @@ from vbsix.training.step import Learner, Networks
 
 TINY = [*ARGUMENTS, "--seeds=2", "--domains=tangrams", "--methods=vbsix"]
 KEYS = {
-    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "config", "metrics",
-    "command", "date", "device", "processor", "cores", "versions",
+    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "spurious", "between",
+    "critic", "config", "metrics", "command", "date", "device", "processor", "cores", "versions",
 }  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_a_run_that_was_broken_off_goes_on_elsewhere_as_if_it_was_not(ended, tmp
 
 
 def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduction, "finish", lambda run, *_: {"method": run.method})
+    monkeypatch.setattr(reproduction, "finish", lambda _, run, *__: {"method": run.method})
     monkeypatch.setattr(reproduction, "draw_figure", lambda *_: [])
     stopped = reproduce("figure5", tmp_path, *TINY, "--methods=value-only,execution-only,vbsix", "--minutes=0")
     assert stopped.code == 0
@@ -206,6 +206,7 @@ def test_a_data_folder_is_measured_on_its_test_split_with_the_last_and_the_best_
 
     monkeypatch.setattr(reproduction, "train", untouched)
     monkeypatch.setattr(reproduction, "evaluate_splits", describe)
+    monkeypatch.setattr(reproduction, "_look_closer", lambda *_: {})
     monkeypatch.setattr(reproduction, "write_table", lambda *_: None)
     monkeypatch.setattr(reproduction, "table_rows", lambda *_: [])
     data = tmp_path / "my data"

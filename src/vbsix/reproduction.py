@@ -21,81 +21,40 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from vbsix import paper
 from vbsix.benchmarks import environment
 from vbsix.data.scone import load_split
 from vbsix.errors import VbsixError
 from vbsix.files import read_json, write_bytes, write_json
 from vbsix.plots import FORMATS, Curve, curve, draw_curve, prepare, save
 from vbsix.training.config import Config, flatten, override, preset, quick, read_assignments
+from vbsix.training.judgement import STATES, judge
 from vbsix.training.metrics import Row, read_metrics
 from vbsix.training.run import Observer, Run, create_run, evaluate_splits, train
+from vbsix.training.spurious import FOUND, find_spurious, predict_longest, worlds_between
+from vbsix.training.step import Networks
 from vbsix.training.task import SYNTHETIC, Split, Task, load_task
 
-PAPER_ACCURACY = {
-    "test": {
-        "scene": {
-            "mml": {3: (8.4, 2.0), 5: (7.2, 1.3)},
-            "mml-64": {3: (15.4, 12.6), 5: (12.3, 9.6)},
-            "expert-mml": {3: (1.8, 1.5), 5: (1.6, 1.2)},
-            "vbsix": {3: (34.2, 27.5), 5: (28.2, 20.7)},
-        },
-        "alchemy": {
-            "mml": {3: (41.9, 22.8), 5: (33.2, 20.1)},
-            "mml-64": {3: (44.6, 23.7), 5: (36.3, 20.6)},
-            "expert-mml": {3: (29.4, 22.7), 5: (23.1, 18.8)},
-            "vbsix": {3: (74.5, 1.1), 5: (64.8, 1.5)},
-        },
-        "tangrams": {
-            "mml": {3: (32.5, 20.7), 5: (16.8, 14.1)},
-            "mml-64": {3: (45.6, 18.0), 5: (25.8, 12.6)},
-            "expert-mml": {3: (2.4, 0.8), 5: (1.2, 0.5)},
-            "vbsix": {3: (65.0, 0.8), 5: (43.0, 1.3)},
-        },
-    },
-    "dev": {
-        "scene": {
-            "mml": {3: (5.5, 0.5), 5: (3.8, 0.6)},
-            "execution-only": {3: (7.4, 10.4), 5: (4.0, 5.8)},
-            "value-only": {3: (7.6, 8.3), 5: (3.4, 2.9)},
-            "vbsix": {3: (31.0, 24.7), 5: (22.6, 19.6)},
-        },
-        "alchemy": {
-            "mml": {3: (36.4, 26.5), 5: (25.4, 23.0)},
-            "execution-only": {3: (41.3, 28.6), 5: (28.2, 23.27)},
-            "value-only": {3: (78.5, 1.0), 5: (72.8, 1.3)},
-            "vbsix": {3: (81.9, 1.3), 5: (75.2, 2.9)},
-        },
-        "tangrams": {
-            "mml": {3: (34.4, 18.3), 5: (15.6, 12.8)},
-            "execution-only": {3: (33.5, 15.5), 5: (12.7, 10.4)},
-            "value-only": {3: (66.8, 1.5), 5: (42.8, 1.9)},
-            "vbsix": {3: (68.6, 2.0), 5: (44.2, 2.1)},
-        },
-    },
-}
-"""Accuracy in % by number of utterances: mean and standard deviation over 6 seeds (Tables 1 and 2)."""
+_PRIOR_WORK = {"data.split": "train-orig", "data.lengths": (0,)}
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mml-64": ("mml", {"search.beam": 64}),
     "vbsix-256": (
         "vbsix",
         {"search.beam": 256, "search.rerank": 1024, "training.policy_states": 1024, "training.value_states": 1024},
     ),
+    "mml-orig": ("mml", _PRIOR_WORK),
+    "vbsix-orig": ("vbsix", _PRIOR_WORK),
 }
-"""Methods of other sizes: the method's name and its settings."""
-PAPER_ANALYSIS = {
-    "scene": {"paths": 143903, "correct_discarded": 18.5},
-    "alchemy": {"paths": 5892, "correct_discarded": 11.2},
-    "tangrams": {"paths": 678, "correct_discarded": 3.8},
-}
-"""What the beam holds in execution space (section "Analysis")."""
-
-DOMAINS = tuple(PAPER_ANALYSIS)
+"""Methods of other sizes, and on other examples: the method's name and its settings."""
+DOMAINS = tuple(paper.ANALYSIS)
 METRICS = ("hit", "hit_longest", "value_error", "value_error_high", "paths", "correct_discarded", "policy_loss")
 """What a result keeps of a run's metrics."""
 MOST_POINTS = 200
 """Of each of them."""
 TEST = {"scone": "test", SYNTHETIC: "held-out"}
 """The split that results are of."""
+BETWEEN = 4
+"""The worlds in between of five utterances."""
 MISSING = "-"
 Result = dict[str, Any]
 Results = Mapping[Run, Result | None]
@@ -112,6 +71,8 @@ class TableTarget:
     rows: Callable[[Run, Result], Iterable[list[str]]]
     """The lines of a run; its result is empty if it has not ended."""
     note: str
+    needs: str = ""
+    """What must be in a result: `test`, the accuracy on the test split, or the name of one of its parts."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +85,7 @@ class FigureTarget:
     """Metrics and their labels."""
     share: bool = False
     """Whether they lie between 0 and 1."""
+    needs: str = ""
 
 
 Target = TableTarget | FigureTarget
@@ -160,22 +122,41 @@ def find_result(run: Run) -> Result | None:
     return found
 
 
-def finish(run: Run, observer: Observer, command: str) -> Result:
-    """Trains a run to its end, from where it was broken off, measures it on the test split and writes its result.
+def lacks(target: Target, run: Run, result: Result | None) -> bool:
+    """Whether a run is still to be done for a target, or measured once more."""
+    if result is None:
+        return True
+    return not (_is_tested(run, result) if target.needs == "test" else not target.needs or target.needs in result)
+
+
+def finish(target: Target, run: Run, observer: Observer, command: str) -> Result:
+    """Trains a run to its end, from where it was broken off, measures it and writes its result.
+
+    The test split is read for targets that show it, and then only when it was not.
 
     Args:
+        target: what it is done for.
         run: begun or not; see `find_result` for whether it can be gone on with.
         observer: see `train`.
         command: how to do it again.
 
     Raises:
         Interrupted: the observer wanted to stop.
+        VbsixError: a result lacks what the target shows, and its run is not there to be measured.
     """
-    task = load_task(run.config, run.source) if (run.folder / "run.json").exists() else create_run(run)
-    tested = dataclasses.replace(task, splits=_test_split(run, task))  # read before hours are spent
+    begun, before = (run.folder / "run.json").exists(), find_result(run)
+    if before and not begun:
+        raise VbsixError(
+            f"{_result_file(run)}: does not tell {target.needs}, and {run.folder} is not there to be measured. Put the "
+            "run there, or take the result away to do the run again."
+        )
+    task = load_task(run.config, run.source) if begun else create_run(run)
+    reads_test = target.needs == "test" or _is_tested(run, before or {})
+    tested = dataclasses.replace(task, splits=_test_split(run, task) if reads_test else {})  # before hours are spent
     trained = train(run, task, observer)
     learners, best = trained.learners, trained.best
-    at_best = learners._replace(networks=learners.networks._replace(policy=best.policies))
+    networks = learners.networks
+    at_best = learners._replace(networks=networks._replace(policy=best.policies))
     rows = read_metrics(run.metrics)
     result = {
         **_identity(run),
@@ -184,6 +165,7 @@ def finish(run: Run, observer: Observer, command: str) -> Result:
         "seconds": trained.seconds,
         "accuracy": trained.accuracies | evaluate_splits(tested, learners, run.config),
         "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, at_best, run.config)},
+        **_look_closer(task, networks),
         "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
         "command": command,
         "date": datetime.now(UTC).date().isoformat(),
@@ -309,6 +291,20 @@ def _flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
     return dict(flatten(json.loads(json.dumps(tables))))
 
 
+def _look_closer(task: Task, networks: Networks) -> Result:
+    """How many programs are spurious, what the worlds in between are like, and how well a critic judges."""
+    predictions, longest = predict_longest(task, networks), max(task.config.data.evaluation)
+    found = {
+        "spurious": find_spurious(task, networks, predictions),
+        "between": {name: worlds_between(task, task.splits[name], longest, predictions[name]) for name in task.splits},
+    }
+    return found | ({"critic": judge(task, networks)} if networks.critic is not None else {})
+
+
+def _is_tested(run: Run, result: Result) -> bool:
+    return TEST[_data(run.source)] in result.get("best", {}).get("accuracy", {})
+
+
 def _test_split(run: Run, task: Task) -> dict[str, Split]:
     name = TEST[_data(run.source)]
     return {name: task.splits.get(name) or Split(load_split(Path(run.source), task.domain, name))}
@@ -346,17 +342,39 @@ def _dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
 
 
 def _accuracy_rows(run: Run, split: str, paper_split: str, measured: Sequence[Result]) -> Iterator[list[str]]:
-    paper = PAPER_ACCURACY[paper_split][run.config.domain].get(run.method, {})
+    published = paper.ACCURACY[paper_split][run.config.domain].get(run.method, {})
     for length in run.config.data.evaluation:
-        ours = [_spread(one["accuracy"][split][str(length)] if one else [], 100) for one in measured]
-        theirs = "{} ± {}".format(*paper[length]) if length in paper else MISSING
+        ours = [_spread(one.get("accuracy", {}).get(split, {}).get(str(length), []), 100) for one in measured]
+        theirs = "{} ± {}".format(*published[length]) if length in published else MISSING
         yield [run.config.domain, run.method, str(length), *ours, theirs]
 
 
 def _analysis_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    for name, theirs in PAPER_ANALYSIS[run.config.domain].items():
+    for name, theirs in paper.ANALYSIS[run.config.domain].items():
         averages = result.get("metrics", {}).get(name, {}).get("average", [])
         yield [run.config.domain, name.replace("_", " "), _spread(averages), str(theirs)]
+
+
+def _prior_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    domain = run.config.domain
+    for row in _test_rows(run, result):
+        length = int(row[2])
+        others = [str(accuracy[domain].get(length, MISSING)) for accuracy in paper.PRIOR_WORK.values()]
+        theirs = paper.ACCURACY["test"][domain]["vbsix"].get(length)
+        yield [*row[:-1], *others, "{} ± {}".format(*theirs) if theirs else MISSING]
+
+
+def _critic_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    for name, theirs in paper.CRITIC.items():
+        found = result.get("critic", {}).get(name, {"states": [], "share": []})
+        published = str(theirs) if run.config.domain == "scene" else MISSING
+        yield [run.config.domain, name, _spread(found["states"]), _spread(found["share"], 100), published]
+
+
+def _spurious_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    spurious, between = result.get("spurious", {}), result.get("between", {}).get("dev", {})
+    after = [_spread(between.get(str(end), []), 100) for end in range(1, BETWEEN + 1)]
+    yield [run.config.domain, run.method, *(_spread(spurious.get(name, []), 100) for name in (FOUND, "dev")), *after]
 
 
 def _spread(values: Sequence[float | None], scale: float = 1) -> str:
@@ -373,6 +391,7 @@ TARGETS: Mapping[str, Target] = {
         ("domain", "method", "utterances", "last step", "best on dev", "paper"),
         _test_rows,
         "Best on dev: of each seed, the policy at the step where it did best there.",
+        needs="test",
     ),
     "table2": TableTarget(
         "Table 2: dev accuracy without execution space, without a critic, without both, %",
@@ -398,6 +417,37 @@ TARGETS: Mapping[str, Target] = {
         ("domain", "property", "ours", "paper"),
         _analysis_rows,
         "Ours are over all steps and all training examples, the paper's over its examples of 5 utterances.",
+    ),
+    "prior-work": TableTarget(
+        "Prior work: test accuracy after training on examples of 1 and 2 utterances, %",
+        ("mml-orig", "vbsix-orig"),
+        ("domain", "method", "utterances", "last step", "best on dev", *paper.PRIOR_WORK, "paper's VBSiX"),
+        _prior_rows,
+        "Prior work has medians of 5 runs; Fried et al. learned from programs, the others from the same examples as "
+        "ours, and the paper's VBSiX from the longer ones of Table 1.",
+        needs="test",
+    ),
+    "critic": TableTarget(
+        "Critic: where the value network is right and where it is not, %",
+        ("vbsix",),
+        ("domain", "states", "how many", "ours", "paper"),
+        _critic_rows,
+        f"Of each seed {STATES} states of the last utterance, half of them with an estimated reward of 0 and half with "
+        "one above 0.7, from searches for training examples, whose value is off by less than 0.2 or more than 0.5. "
+        "Many differences: without reward, and the world differs from the target in 3 places or more; how many have a "
+        "value below 0.2. One difference: likewise in 1 place; a value above 0.5. Few people: with reward, and 2 in "
+        "the world at most; a value above 0.5. Many people: likewise 3 or more; a value below 0.5.",
+        needs="critic",
+    ),
+    "spurious": TableTarget(
+        "Spurious programs: right in the end, wrong on the way, %",
+        ("mml", "mml-64", "expert-mml", "reinforce", "execution-only", "value-only", "vbsix", "vbsix-256"),
+        ("domain", "method", "found in training", "right on dev", *(f"after {end}" for end in range(1, BETWEEN + 1))),
+        _spurious_rows,
+        "Found in training: how much of the probability of what a search finds for training examples passes through a "
+        "wrong world. Right on dev: how many of the right predictions for the longest sequences do; after 1, 2, ...: "
+        "how many of them have the right world there.",
+        needs="spurious",
     ),
 }
 """What can be reproduced, by name."""

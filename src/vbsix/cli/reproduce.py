@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="table1, table2, figure5, figure6 or analysis.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET", help="table1, table2, figure5, figure6, analysis, prior-work, critic or spurious."
+        ),
+    ],
     data: Annotated[
         str, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files, or the embedded corpus.")
     ] = "data",
@@ -65,12 +70,12 @@ def reproduce(
     results = {run: reproduction.find_result(run) for run in runs}
 
     interrupted = False
-    for run in [run for run in asked if results[run] is None]:
+    for run in [run for run in asked if reproduction.lacks(chosen, run, results[run])]:
         display = create_display(run, quiet=False)
         display.on_message(f"{run.method} learns {run.config.domain}, {seeds} seeds; all of it goes to {run.folder}")
         with suppress(Interrupted), stop_on_interrupt(display), display:
             command = reproduction.command_for(target, run, settings or [])
-            results[run] = reproduction.finish(run, reproduction.Timed(display, deadline), command)
+            results[run] = reproduction.finish(chosen, run, reproduction.Timed(display, deadline), command)
         interrupted = display.stopping
         if interrupted or time.monotonic() >= deadline:  # even without time left one chunk of steps was done
             break
@@ -81,7 +86,7 @@ def reproduce(
     else:
         files = reproduction.draw_figure(chosen, results, out / target)
         typer.echo(f"drawn in {' and '.join(map(str, files))}")
-    if left := [run.folder.name for run in asked if results[run] is None]:
+    if left := [run.folder.name for run in asked if reproduction.lacks(chosen, run, results[run])]:
         typer.echo(f"still to do: {', '.join(left)}; the same command goes on with them")
     if interrupted:
         raise typer.Exit(130)
