@@ -7,6 +7,7 @@ estimated reward is 0 or above 0.7, and the critic is off by less than 0.2 or by
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -67,18 +68,22 @@ def judge(task: Task, networks: Networks) -> dict[str, dict[str, list[Any]]]:
     longest = [one for one in task.examples if len(one.instructions) == task.most_instructions][:MOST_SEARCHED]
     found = _judge(task.domain, task.config, networks, jnp.asarray(task.words.vectors), task.arrays(longest))
     by_seed = zip(*(np.asarray(leaf).reshape(len(leaf), -1) for leaf in found), strict=True)
-    drawn = [_draw(Judged(*leaves)) for leaves in by_seed]
-    judged = {name: [holds(states)[concerns(states)] for states in drawn] for name, (concerns, holds) in RULES.items()}
+    return apply_rules([draw(Judged(*leaves)) for leaves in by_seed])
+
+
+def apply_rules(by_seed: Sequence[Judged]) -> dict[str, dict[str, list[Any]]]:
+    """See `judge`."""
+    held = {name: [holds(states)[concerns(states)] for states in by_seed] for name, (concerns, holds) in RULES.items()}
     return {
         name: {
-            "states": [len(right) for right in by_seed],
-            "share": [float(right.mean()) if len(right) else None for right in by_seed],
+            "states": [len(of_seed) for of_seed in seeds],
+            "share": [float(of_seed.mean()) if len(of_seed) else None for of_seed in seeds],
         }
-        for name, by_seed in judged.items()
+        for name, seeds in held.items()
     }
 
 
-def _draw(states: Judged) -> Judged:
+def draw(states: Judged) -> Judged:
     """Some of the clear-cut states, always the same."""
     error = np.abs(states.value - states.reward)
     clear = states.mask & ((error < 0.2) | (error > 0.5))
