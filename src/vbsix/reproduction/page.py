@@ -78,8 +78,8 @@ def fill_page(text: str, results: Mapping[Run, Result]) -> str:
     return _PART.sub(fill, text)
 
 
-def _figure_file(part: re.Match[str]) -> Path:
-    return Path("figures", f"{part[1]}{'-' + SYNTHETIC if part[2] else ''}.svg")
+def _figure_file(part: re.Match[str]) -> str:
+    return f"figures/{part[1]}{'-' + SYNTHETIC if part[2] else ''}.svg"
 
 
 def _choose(part: re.Match[str], results: Mapping[Run, Result]) -> dict[Run, Result]:
