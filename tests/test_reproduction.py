@@ -13,18 +13,23 @@ from xml.etree import ElementTree
 import pytest
 from training.tiny import ARGUMENTS
 
-from vbsix import reproduction
 from vbsix.cli import main
 from vbsix.data.synthetic import write_corpus
-from vbsix.reproduction import MOST_POINTS, TARGETS, Timed, plan, table_rows
-from vbsix.training.config import preset, quick
-from vbsix.training.run import Best, Trained
+from vbsix.reproduction import page, runs
+from vbsix.reproduction.page import fill_page, read_results, table_rows
+from vbsix.reproduction.runs import EMBEDDED, MOST_POINTS, Timed, plan
+from vbsix.reproduction.targets import TARGETS, FigureTarget
+from vbsix.training.config import override, preset, quick
+from vbsix.training.run import Best, Run, Trained
 from vbsix.training.step import Learner, Networks
+from vbsix.training.task import load_task
 
-TINY = [*ARGUMENTS, "--seeds=2", "--domains=tangrams", "--methods=vbsix"]
+# As many seeds as other tests have, so that what they have compiled is found on disk.
+TINY = [*ARGUMENTS, "--seeds=3", "--domains=tangrams", "--methods=vbsix"]
+NAME = "synthetic-tangrams-vbsix"
 KEYS = {
-    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "config", "metrics",
-    "command", "date", "device", "processor", "cores", "versions",
+    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "spurious", "between",
+    "critic", "config", "metrics", "command", "date", "device", "processor", "cores", "versions",
 }  # fmt: skip
 
 
@@ -54,29 +59,46 @@ def read_result(out: Path, name: str) -> dict:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
-    """A folder with one run of table 1 that was left alone, and what was printed."""
+    """A folder with one run that was left alone, what was printed for two targets, and the result after the first."""
     out = tmp_path_factory.mktemp("reproduction")
-    return out, reproduce("table1", out, *TINY)
+    first = reproduce("critic", out, *TINY), read_result(out, NAME)
+    return out, reproduce("table1", out, *TINY), first
 
 
 @pytest.fixture
 def untrained(monkeypatch):
     """Nothing may be trained, nor data opened."""
     for name in ("train", "load_task", "create_run"):
-        monkeypatch.setattr(reproduction, name, lambda *_: pytest.fail("this has been done already"))
+        monkeypatch.setattr(runs, name, lambda *_: pytest.fail("this has been done already"))
+
+
+@pytest.fixture
+def faked(monkeypatch):
+    """Training and measuring that take no time: an accuracy is the number of rows that it would be of."""
+
+    def train(run, task, observer):
+        run.metrics.touch()
+        return Trained(Learner(Networks("last", None, None), None), {"dev": {}}, Best("best", [6], [0.1]), 1.0)
+
+    def evaluate_splits(task, learners, config):
+        return {name: {"1": [len(split.rows)], "of": learners.networks.policy} for name, split in task.splits.items()}
+
+    monkeypatch.setattr(runs, "train", train)
+    monkeypatch.setattr(runs, "evaluate_splits", evaluate_splits)
+    monkeypatch.setattr(runs, "_look_closer", lambda *_: {})
 
 
 def test_a_result_says_what_was_run_and_what_came_of_it(ended):
-    out, printed = ended
+    out, printed, _ = ended
     assert (printed.code, printed.err) == (0, "")
-    result = read_result(out, "tangrams-vbsix")
+    result = read_result(out, NAME)
     assert result.keys() == KEYS
     assert (result["method"], result["domain"], result["data"]) == ("vbsix", "tangrams", "synthetic")
-    assert (result["steps"], result["seeds"]) == (10, [0, 1])
+    assert (result["steps"], result["seeds"]) == (10, [0, 1, 2])
     assert result["accuracy"].keys() == {"dev", "held-out"}
     assert result["best"]["accuracy"].keys() == {"held-out"}
     for measured in (result["accuracy"], result["best"]["accuracy"]):
-        assert all(len(shares) == 2 for by_length in measured.values() for shares in by_length.values())
+        assert all(len(shares) == 3 for by_length in measured.values() for shares in by_length.values())
     assert set(result["best"]["steps"]) <= {6, 10}
     assert {"hit", "hit_longest", "value_error", "paths", "correct_discarded", "policy_loss"} <= result[
         "metrics"
@@ -86,30 +108,30 @@ def test_a_result_says_what_was_run_and_what_came_of_it(ended):
 
 
 def test_the_command_of_a_result_gives_it_again(ended, untrained):
-    out, _ = ended
-    program, command, target, *arguments = shlex.split(read_result(out, "tangrams-vbsix")["command"])
+    out = ended[0]
+    program, command, target, *arguments = shlex.split(read_result(out, NAME)["command"])
     assert (program, command) == ("vbsix", "reproduce")
     assert reproduce(target, out, *arguments).code == 0
 
 
 def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing(ended):
-    out, printed = ended
+    out, printed, _ = ended
     lines = (out / "table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
     assert len(by_run) == 18
-    shares = read_result(out, "tangrams-vbsix")["accuracy"]["held-out"]["1"]
-    assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{50 * sum(shares):.1f} ± ")
+    shares = read_result(out, NAME)["accuracy"]["held-out"]["1"]
+    assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{100 * sum(shares) / 3:.1f} ± ")
     assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-"]
-    assert sum(line.startswith("- tangrams-vbsix: 10 steps in ") for line in lines) == 1
-    assert "mean ± standard deviation over 2 seeds, on the embedded corpus" in printed.out
+    assert sum(line.startswith(f"- {NAME}: 10 steps in ") for line in lines) == 1
+    assert "Mean ± standard deviation over 3 seeds, on the embedded corpus" in printed.out
     assert "best on dev" in printed.out
     assert f"written to {out}/table1.md" in printed.out
     assert "still to do" not in printed.out
 
 
 def test_what_has_ended_is_not_done_again(ended, untrained):
-    out, printed = ended
+    out, printed, _ = ended
     before = (out / "table1.md").read_text()
     again = reproduce("table1", out, *TINY)
     assert again.code == 0
@@ -120,24 +142,24 @@ def test_what_has_ended_is_not_done_again(ended, untrained):
 def test_a_run_that_was_broken_off_goes_on_elsewhere_as_if_it_was_not(ended, tmp_path):
     stopped = reproduce("table1", tmp_path / "here", *TINY, "--minutes=0")
     assert (stopped.code, stopped.err) == (0, "")
-    assert "still to do: tangrams-vbsix; the same command goes on" in stopped.out
+    assert f"still to do: {NAME}; the same command goes on" in stopped.out
     assert [path.name for path in tmp_path.glob("here/runs/*/checkpoints/*")] == ["step-00000002"]
     assert not (tmp_path / "here" / "results").exists()
     shutil.move(tmp_path / "here", tmp_path / "there")
     resumed = reproduce("table1", tmp_path / "there", *TINY)
     assert resumed.code == 0
     assert "from step 2" in resumed.out
-    found, wanted = (read_result(out, "tangrams-vbsix") for out in (tmp_path / "there", ended[0]))
+    found, wanted = (read_result(out, NAME) for out in (tmp_path / "there", ended[0]))
     for name in KEYS - {"seconds", "date"}:
         assert found[name] == wanted[name], name
 
 
 def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduction, "finish", lambda run, *_: {"method": run.method})
-    monkeypatch.setattr(reproduction, "draw_figure", lambda *_: [])
+    monkeypatch.setattr(runs, "finish", lambda _, run, *__: {"accuracy": {}})
+    monkeypatch.setattr(page, "write_figure", lambda *_: [])
     stopped = reproduce("figure5", tmp_path, *TINY, "--methods=value-only,execution-only,vbsix", "--minutes=0")
     assert stopped.code == 0
-    assert "still to do: tangrams-value-only, tangrams-vbsix;" in stopped.out
+    assert "still to do: synthetic-tangrams-value-only, synthetic-tangrams-vbsix;" in stopped.out
 
 
 @pytest.mark.parametrize(
@@ -145,7 +167,7 @@ def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
     [("figure5", ["mml: -", "vbsix"]), ("figure6", ["all states", "all states: -", "reward above 0.7: -"])],
 )
 def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
-    out, _ = ended
+    out = ended[0]
     drawn = reproduce(target, out, *TINY)
     assert drawn == (0, f"drawn in {out}/{target}.png and {out}/{target}.svg\n", "")
     assert (out / f"{target}.png").read_bytes().startswith(b"\x89PNG")
@@ -153,22 +175,108 @@ def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
     ElementTree.fromstring(text)
     for label in [*labels, "scene", "alchemy", "tangrams"]:
         assert f"<!-- {label} -->" in text
-    reproduce(target, out, *TINY)
-    assert (out / f"{target}.svg").read_text() == text
 
 
 def test_the_analysis_averages_over_the_whole_run(ended, untrained):
-    out, _ = ended
+    out = ended[0]
     assert reproduce("analysis", out, *TINY).code == 0
-    rows = [json.loads(line) for line in (out / "runs" / "tangrams-vbsix" / "metrics.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (out / "runs" / NAME / "metrics.jsonl").read_text().splitlines()]
     mean = sum(row["paths"] for row in rows) / len(rows)
     table = (out / "analysis.md").read_text()
     assert f"| tangrams | paths | {mean:.1f} ± " in table
-    assert "| scene | paths | - | 143903 |" in table
+    assert "| scene | paths | - | - |" in table, "the paper's numbers are of SCONE"
+
+
+def test_the_critic_is_judged_by_its_states(ended, untrained):
+    out, _, (printed, result) = ended
+    assert printed.code == 0
+    assert result["critic"] == read_result(out, NAME)["critic"]
+    lines = (out / "critic.md").read_text()
+    for name, judged in result["critic"].items():
+        assert len(judged["states"]) == len(judged["share"]) == 3
+        assert f"| tangrams | {name} | {sum(judged['states']) / 3:.1f} ± " in lines
+
+
+def test_spurious_programs_are_counted(ended, untrained):
+    out = ended[0]
+    result = read_result(out, NAME)
+    assert result["spurious"].keys() == {"train", "dev", "held-out"}
+    assert reproduce("spurious", out, *TINY).code == 0
+    assert "| tangrams | vbsix | 0.0 ± 0.0 |" in (out / "spurious.md").read_text()
+
+
+def test_prior_work_s_examples_have_one_and_two_instructions(tmp_path, faked):
+    found = reproduce("prior-work", tmp_path, *TINY[:-1], "--methods=vbsix-orig")
+    assert (found.code, found.err) == (0, "")
+    assert read_result(tmp_path, "synthetic-tangrams-vbsix-orig")["config"]["data"]["split"] == "train-orig"
+    assert "| tangrams | vbsix-orig | 1 | 600.0 | 600.0 |" in (tmp_path / "prior-work.md").read_text()
+    folder = tmp_path / "data"
+    write_corpus("tangrams", 10, 0, folder)
+    rows = ["1\t1:0 2:1\tremove the last\t1:0", "2\t1:0 2:1\tdrop it\t?\tagain\t1:0"]
+    (folder / "tangrams-train-orig.tsv").write_text("\n".join(rows))
+    few = ["data.synthetic_rows=2", "data.synthetic_dev_rows=1"]
+    for source, lengths in (("synthetic", [1, 2, 1, 2]), (str(folder), [1, 2])):
+        config = plan(["mml-orig"], source, tmp_path, 1, few)[-1].config
+        assert [len(example.instructions) for example in load_task(config, source).examples] == lengths
+
+
+def test_the_test_split_is_read_only_where_it_is_shown(ended, tmp_path):
+    out, printed, (_, before) = ended
+    after = read_result(out, NAME)
+    assert before["best"]["accuracy"] == {}
+    assert after["best"]["accuracy"].keys() == {"held-out"}
+    assert "from step 10" in printed.out, "it was measured, not trained again"
+    changing = {"best", "accuracy", "seconds", "date", "command"}
+    assert {name: before[name] for name in KEYS - changing} == {name: after[name] for name in KEYS - changing}
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / f"{NAME}.json").write_text(json.dumps(before))
+    assert reproduce("table2", tmp_path, *TINY).code == 0
+    refused = reproduce("table1", tmp_path, *TINY)
+    assert refused.code == 2
+    assert f"{NAME}.json: does not tell test, and {tmp_path}/runs/{NAME} is not there" in refused.err
+
+
+def test_the_committed_page_agrees_with_the_committed_results():
+    root = Path(__file__).parents[1]
+    text, results = (root / page.PAGE).read_text(), read_results(root / "results")
+    assert fill_page(text, results) == text, "make it anew: vbsix reproduce page --out ."
+    for name, target in TARGETS.items():
+        assert f"<!-- {name} -->" in text
+        if isinstance(target, FigureTarget):
+            drawn = (root / "docs" / "figures" / f"{name}.svg").read_text()
+            shown = [run for run in results if run.source == "scone" and run.method in target.methods]
+            for label in target.curves.values():
+                assert all(f"<!-- {label.format(method=run.method)} -->" in drawn for run in shown)
+
+
+def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
+    (tmp_path / "docs" / "figures").mkdir(parents=True)
+    (tmp_path / "docs" / "results.md").write_text(
+        "Ours.\n<!-- ours -->\n<!-- table2 synthetic -->\nold\n<!-- end -->\nkept\n<!-- table1 -->\n<!-- end -->\n"
+        "<!-- figure5 synthetic -->\n<!-- end -->\n<!-- runs -->\n<!-- end -->\n"
+    )
+    shutil.copytree(ended[0] / "results", tmp_path / "results")
+    made = reproduce("page", tmp_path)
+    assert (made.code, made.err) == (0, "")
+    text = (tmp_path / "docs" / "results.md").read_text()
+    assert text.startswith(
+        "Ours.\n<!-- ours -->\n<!-- table2 synthetic -->\n\n| domain | method | utterances | last step |\n"
+    )
+    assert "old" not in text and "<!-- end -->\nkept\n<!-- table1 -->\n\nNo run of these" in text
+    assert "![Figure 5: hit accuracy on the longest training examples](figures/figure5-synthetic.svg)" in text
+    assert f"- {NAME}: 10 steps in " in text
+    figure = tmp_path / "docs" / "figures" / "figure5-synthetic.svg"
+    drawn = figure.read_text()
+    assert "<!-- vbsix -->" in drawn
+    assert reproduce("page", tmp_path).code == 0
+    assert figure.read_text() == drawn
+    assert (tmp_path / "docs" / "results.md").read_text() == text
+    refused = reproduce("page", tmp_path / "docs")
+    assert refused.code == 2 and "no such file; --out names the folder" in refused.err
 
 
 def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
-    results = {run: None for run in plan(TARGETS["table1"], "data", tmp_path, 6, [])}
+    results: dict[Run, None] = dict.fromkeys(plan(TARGETS["table1"].methods, "data", tmp_path, 6, []))
     rows = table_rows(TARGETS["table1"], results)
     assert ["scene", "vbsix", "3", "-", "-", "34.2 ± 27.5"] in rows
     assert ["tangrams", "mml", "5", "-", "-", "16.8 ± 14.1"] in rows
@@ -183,45 +291,42 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
         ["alchemy", "vbsix", "3", "50.0 ± 35.4", "100.0 ± 0.0", "74.5 ± 1.1"],
         ["alchemy", "vbsix", "5", "50.0", "-", "64.8 ± 1.5"],
     ]
+    prior = dict.fromkeys(plan(["vbsix-orig"], "data", tmp_path, 6, []))
+    assert table_rows(TARGETS["prior-work"], prior)[:2] == [
+        ["scene", "vbsix-orig", "3", "-", "-", "23.2", "64.8", "73.9", "-", "34.2 ± 27.5"],
+        ["scene", "vbsix-orig", "5", "-", "-", "14.7", "46.2", "62.0", "72.7", "28.2 ± 20.7"],
+    ]
+    rows = table_rows(TARGETS["critic"], dict.fromkeys(plan(["vbsix"], "data", tmp_path, 6, [])))
+    assert [row[-1] for row in rows[:5]] == ["87.0", "78.9", "86.1", "82.1", "-"]
 
 
-def test_settings_are_the_paper_s_for_scone_and_quick_ones_for_the_embedded_corpus(tmp_path):
-    for source, settings in (("data", preset), ("synthetic", quick)):
-        runs = plan(TARGETS["figure6"], source, tmp_path, 6, [])
-        assert [run.config for run in runs] == [settings(name, "vbsix") for name in ("scene", "alchemy", "tangrams")]
-        assert all(run.seeds == (0, 1, 2, 3, 4, 5) for run in runs)
-    changed = plan(TARGETS["figure6"], "data", tmp_path, 1, ["search.beam=7", "domain=scene"])
+def test_settings_are_the_paper_s_for_scone_and_quicker_ones_for_the_embedded_corpus(tmp_path):
+    for source, settings in (("data", preset), ("synthetic", lambda *names: override(quick(*names), EMBEDDED))):
+        planned = plan(["vbsix"], source, tmp_path, 6, [])
+        assert [run.config for run in planned] == [settings(name, "vbsix") for name in ("scene", "alchemy", "tangrams")]
+        assert all(run.seeds == (0, 1, 2, 3, 4, 5) for run in planned)
+        assert {run.config.data.evaluation for run in planned} == {(3, 5)}
+    changed = plan(["vbsix"], "data", tmp_path, 1, ["search.beam=7", "domain=scene"])
     assert [(run.config.domain, run.config.search.beam) for run in changed] == [
         ("scene", 7), ("alchemy", 7), ("tangrams", 7)
     ]  # fmt: skip
 
 
-def test_a_data_folder_is_measured_on_its_test_split_with_the_last_and_the_best_policies(tmp_path, monkeypatch):
-    def untouched(run, task, observer):
-        run.metrics.touch()
-        return Trained(Learner(Networks("last", None, None), None), {"dev": {}}, Best("best", [6, 8], [0.1, 0.2]), 1.0)
-
-    def describe(task, learners, config):
-        return {name: {learners.networks.policy: [len(split.rows)] * 2} for name, split in task.splits.items()}
-
-    monkeypatch.setattr(reproduction, "train", untouched)
-    monkeypatch.setattr(reproduction, "evaluate_splits", describe)
-    monkeypatch.setattr(reproduction, "write_table", lambda *_: None)
-    monkeypatch.setattr(reproduction, "table_rows", lambda *_: [])
+def test_a_data_folder_is_measured_on_its_test_split_with_the_last_and_the_best_policies(tmp_path, faked):
     data = tmp_path / "my data"
     write_corpus("tangrams", 40, 0, data)
     assert reproduce("table1", tmp_path / "out", *TINY, data=str(data)).code == 0
     result = read_result(tmp_path / "out", "tangrams-vbsix")
     assert result["data"] == "scone"
-    assert result["accuracy"] == {"dev": {}, "test": {"last": [4, 4]}}
-    assert result["best"] == {"steps": [6, 8], "accuracy": {"test": {"best": [4, 4]}}}
+    assert result["accuracy"] == {"dev": {}, "test": {"1": [4], "of": "last"}}
+    assert result["best"] == {"steps": [6], "accuracy": {"test": {"1": [4], "of": "best"}}}
     assert "--data 'my data'" in result["command"]
     assert str(tmp_path) not in json.dumps(result)
 
 
 def test_metrics_are_thinned():
     rows = [{"step": step, "seed": seed, "hit": step + seed} for step in range(1, 502) for seed in (0, 2)]
-    found = reproduction._sum_up(rows, "hit")
+    found = runs._sum_up(rows, "hit")
     assert len(found["steps"]) == 167 <= MOST_POINTS
     assert found["steps"][:2] + found["steps"][-1:] == [3, 6, 501]
     assert found["mean"][0] == 3
@@ -267,20 +372,20 @@ def test_what_the_user_can_mend_is_one_message(tmp_path, target, arguments, mess
 
 
 def test_results_and_runs_with_other_settings_are_refused(ended, tmp_path):
-    out, _ = ended
+    out = ended[0]
     refused = reproduce("table1", out, *TINY, "--set=search.epsilon=0.5")
     assert refused.code == 2
-    assert "tangrams-vbsix/run.json: made with other settings: search.epsilon is 0.1, not 0.5." in refused.err
+    assert f"{NAME}/run.json: made with other settings: search.epsilon is 0.1, not 0.5." in refused.err
     shutil.copytree(out / "results", tmp_path / "results")
-    refused = reproduce("table1", tmp_path, *ARGUMENTS, "--seeds=3")
+    refused = reproduce("table1", tmp_path, *ARGUMENTS, "--seeds=4")
     assert refused.code == 2
-    assert "tangrams-vbsix.json: made with other settings: seeds is [0, 1], not [0, 1, 2]." in refused.err
+    assert f"{NAME}.json: made with other settings: seeds is [0, 1, 2], not [0, 1, 2, 3]." in refused.err
     assert "another folder with --out" in refused.err
 
 
 def test_a_result_from_before_a_setting_was_there_counts(ended, tmp_path, untrained):
-    result = read_result(ended[0], "tangrams-vbsix")
+    result = read_result(ended[0], NAME)
     del result["config"]["training"]["alpha"]
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "tangrams-vbsix.json").write_text(json.dumps(result))
+    (tmp_path / "results" / f"{NAME}.json").write_text(json.dumps(result))
     assert reproduce("table1", tmp_path, *TINY).code == 0

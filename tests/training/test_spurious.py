@@ -11,7 +11,7 @@ from vbsix.data.words import random_words
 from vbsix.domains.registry import get_domain
 from vbsix.search import Problem, SearchConfig, beam_search, complete_programs
 from vbsix.training.chunk import create_learners
-from vbsix.training.spurious import passes_through, spurious_finds, spurious_share, spurious_shares
+from vbsix.training.spurious import passes_through, spurious_finds, spurious_share, spurious_shares, worlds_between
 from vbsix.training.task import Split, Task, load_task
 
 DOMAIN = get_domain("tangrams")
@@ -23,7 +23,7 @@ SPURIOUS = f"{REMOVE.format(4)} {REMOVE.format(1)}"
 WRONG = f"{REMOVE.format(1)} {REMOVE.format(1)}"
 
 
-def shares(programs: list[list[str]], rows: list[Row]) -> list[float | None]:
+def shares(programs: list[list[str]], rows: list[Row], measure=spurious_shares):
     """`programs` has a list for each seed."""
     tokens = np.full((len(programs), len(rows), 14), -1, np.int32)
     for seed, by_row in enumerate(programs):
@@ -32,7 +32,7 @@ def shares(programs: list[list[str]], rows: list[Row]) -> list[float | None]:
             tokens[seed, number, : len(ids)] = ids
     config = tiny_config()
     task = Task(DOMAIN, random_words(["remove it"]), [], {}, config)
-    return spurious_shares(task, Split(rows), 2, tokens)
+    return measure(task, Split(rows), 2, tokens)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,17 @@ def test_a_right_program_that_passes_through_a_wrong_world_is_spurious(programs,
     assert shares([programs, [RIGHT] * 3], rows) == [pytest.approx(share) if share else share, 0.0]
 
 
+def test_worlds_in_between_are_looked_at_where_the_last_is_right():
+    rows = [Row(str(number), WORLDS, ("remove it", "remove it")) for number in range(3)]
+    assert shares([[RIGHT, SPURIOUS, WRONG], [WRONG] * 3], rows, worlds_between) == {"1": [0.5, None]}
+
+
 def test_rows_that_do_not_tell_are_passed_over():
     known, unknown = (Row("1", worlds, ("remove it",) * 2) for worlds in (WORLDS, (WORLDS[0], None, WORLDS[2])))
     assert shares([[RIGHT, SPURIOUS]], [known, unknown]) == [0.0]
     assert shares([[SPURIOUS]], [unknown]) == [None]
+    short = Row("2", WORLDS[:2], ("remove it",))
+    assert shares([[RIGHT, SPURIOUS]], [known, short]) == [0.0]
 
 
 def test_finds_are_spurious_by_their_share_of_probability():

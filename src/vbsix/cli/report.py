@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Sequence
 from datetime import timedelta
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -16,51 +15,21 @@ from vbsix.cli.execute import print_run
 from vbsix.data.examples import Example
 from vbsix.domains.registry import origin_of
 from vbsix.drawing import draw_world
-from vbsix.evaluation import predict_tokens
 from vbsix.execution import execute
 from vbsix.training.run import Run, Trained
-from vbsix.training.spurious import spurious_finds, spurious_shares
+from vbsix.training.spurious import FOUND, Predictions, Shares
 from vbsix.training.task import Task
 
 SHOWN = 2
 """How many examples of each split are shown."""
-FOUND = "train"
-"""Stands for the programs that searches find for training rows."""
 _SPLITS = {"held-out": "held-out phrasings", FOUND: "found in training"}
-Predictions = dict[str, np.ndarray]
-"""For each split, token ids [S, N, L]."""
-Shares = dict[str, list[float | None]]
-"""For each split, a share for each seed; None where there is nothing to share."""
-
-
-def predict_longest(run: Run, task: Task, trained: Trained) -> Predictions:
-    """Each seed's programs for the longest examples of each split."""
-    return {
-        name: predict_tokens(
-            task.domain,
-            trained.learners.networks.policy,
-            task.words.vectors,
-            task.arrays(split.examples(_longest(run))),
-            beam=run.config.run.evaluation_beam,
-            batch=run.config.run.evaluation_batch,
-        )
-        for name, split in task.splits.items()
-    }
-
-
-def find_spurious(run: Run, task: Task, trained: Trained, predictions: Predictions) -> Shares:
-    """How many of each seed's right programs pass through wrong worlds, and of those that it finds for training."""
-    shares = {
-        name: spurious_shares(task, task.splits[name], _longest(run), tokens) for name, tokens in predictions.items()
-    }
-    return shares | {FOUND: spurious_finds(task, trained.learners.networks, _longest(run))}
 
 
 def _longest(run: Run) -> int:
     return max(run.config.data.evaluation)
 
 
-def print_report(run: Run, task: Task, trained: Trained, spurious: Shares, predictions: Predictions) -> None:
+def print_report(run: Run, task: Task, trained: Trained, spurious: dict[str, Shares], predictions: Predictions) -> None:
     """Prints what was learned, on a few examples too, and what to do with it."""
     console = Console(highlight=False, markup=False)
     console.print(f"\n{run.config.training.steps} steps in {timedelta(seconds=round(trained.seconds))}\n")
@@ -85,7 +54,7 @@ def _print_next_steps(console: Console, run: Run, example: Example) -> None:
         console.print(f"  {shlex.join(['vbsix', *command])}  # {purpose}", soft_wrap=True)
 
 
-def _accuracy_table(run: Run, trained: Trained, spurious: Shares) -> Table:
+def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares]) -> Table:
     table = Table("accuracy", "utterances", box=box.SIMPLE_HEAD)
     for heading in ("mean", *(f"seed {seed}" for seed in run.seeds)):
         table.add_column(heading, justify="right")

@@ -76,11 +76,12 @@ def train(
     Example: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64
     """
     prepare_jax()
-    from vbsix.cli.report import find_spurious, predict_longest, print_report
+    from vbsix.cli.report import print_report
     from vbsix.data.json_lines import SUFFIX
     from vbsix.training.display import create_display, stop_on_interrupt
     from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
     from vbsix.training.run import train as train_run
+    from vbsix.training.spurious import find_spurious, predict_longest
     from vbsix.training.task import SYNTHETIC, load_task
 
     own = own_domain(domain)
@@ -109,8 +110,9 @@ def train(
     except Interrupted as stopped:
         typer.echo(str(stopped), err=True)
         raise typer.Exit(130) from None
-    predictions = predict_longest(run, task, trained)
-    spurious = find_spurious(run, task, trained, predictions)
+    networks = trained.learners.networks
+    predictions = predict_longest(task, networks)
+    spurious = find_spurious(task, networks, predictions)
     save_result(run, trained, spurious)
     if not quiet:
         print_report(run, task, trained, spurious, predictions)

@@ -29,6 +29,9 @@ Objective = Literal["mml", "expert", "reinforce"]
 class DataConfig:
     """What is learned from."""
 
+    split: Literal["train", "train-orig"] = "train"
+    """SCONE's file to learn from; `train-orig` has the examples of 1 and 2 instructions that earlier papers took, one a
+    row. Of the embedded corpus: its rows, or their first 1 and 2 instructions as rows of their own."""
     lengths: tuple[int, ...] = (1, 2, 3)
     """How many of a row's first instructions make an example, 0 for all of them; a row gives one for each number."""
     evaluation: tuple[int, ...] = (1, 2, 3)

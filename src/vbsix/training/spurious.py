@@ -16,17 +16,50 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
+from vbsix.evaluation import predict_tokens
 from vbsix.search import Graph, Problem, beam_search
 from vbsix.training.config import Config
 from vbsix.training.objectives import correct_flow
-from vbsix.training.step import Networks, make_heads, read_example
+from vbsix.training.step import Heads, Networks, make_heads, read_example
 from vbsix.training.task import Split, Task
 
 MOST_SEARCHED = 100
 """Rows of which `spurious_finds` looks for programs."""
+FOUND = "train"
+"""Stands for the programs that searches find for training rows."""
+Predictions = dict[str, np.ndarray]
+"""For each split, token ids [S, N, L]."""
+Shares = list[float | None]
+"""For each seed; None where there is nothing to share."""
 
 
-def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarray, "S N L"]) -> list[float | None]:
+def predict_longest(task: Task, networks: Networks) -> Predictions:
+    """Each seed's programs for the longest examples of each split."""
+    return {
+        name: predict_tokens(
+            task.domain,
+            networks.policy,
+            task.words.vectors,
+            task.arrays(split.examples(_longest(task))),
+            beam=task.config.run.evaluation_beam,
+            batch=task.config.run.evaluation_batch,
+        )
+        for name, split in task.splits.items()
+    }
+
+
+def find_spurious(task: Task, networks: Networks, predictions: Predictions) -> dict[str, Shares]:
+    """How many of each seed's right programs pass through wrong worlds, and of those that it finds for training."""
+    longest = _longest(task)
+    shares = {name: spurious_shares(task, task.splits[name], longest, tokens) for name, tokens in predictions.items()}
+    return shares | {FOUND: spurious_finds(task, networks, min(longest, task.most_instructions))}
+
+
+def _longest(task: Task) -> int:
+    return max(task.config.data.evaluation)
+
+
+def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarray, "S N L"]) -> Shares:
     """For each seed, how many of its right programs are spurious; None if none is right.
 
     Args:
@@ -35,22 +68,33 @@ def spurious_shares(task: Task, split: Split, length: int, tokens: Int[np.ndarra
         length: how many of the rows' first utterances the programs are for; of whole rows (0) it is not known.
         tokens: each seed's program for each row.
     """
-    known = _known(split, length)
-    if not known:
-        return [None] * len(tokens)
+    right = _right_worlds(task, split, length, tokens)
+    return [float(1 - of_seed.all(axis=1).mean()) if len(of_seed) else None for of_seed in right]
+
+
+def worlds_between(task: Task, split: Split, length: int, tokens: Int[np.ndarray, "S N L"]) -> dict[str, Shares]:
+    """For each number of utterances but the last, how many of each seed's right programs have the right world there."""
+    right = _right_worlds(task, split, length, tokens)
+    return {
+        str(end): [float(of_seed[:, end - 1].mean()) if len(of_seed) else None for of_seed in right]
+        for end in range(1, length)
+    }
+
+
+def _right_worlds(
+    task: Task, split: Split, length: int, tokens: Int[np.ndarray, "S N L"]
+) -> list[Bool[np.ndarray, "_ M"]]:
+    """For each seed, whether the world after each command is right, of those programs whose last one is."""
+    if not (known := _known(split, length)):
+        return [np.zeros((0, length), bool)] * len(tokens)
     examples, between = _with_worlds_between(task, split, known, length)
     with task.domain.alone():
         right = np.asarray(passes_through(task.domain, examples.world, between, jnp.asarray(tokens[:, known])))
         task.domain.raise_failure()
-    correct = right[:, :, -1]
-    spurious = correct & ~right.all(axis=-1)
-    return [
-        float(wrong.sum() / count) if (count := of_seed.sum()) else None
-        for wrong, of_seed in zip(spurious, correct, strict=True)
-    ]
+    return [of_seed[of_seed[:, -1]] for of_seed in right]
 
 
-def spurious_finds(task: Task, networks: Networks, length: int) -> list[float | None]:
+def spurious_finds(task: Task, networks: Networks, length: int) -> Shares:
     """For each seed, how much of what its searches find for training rows is spurious; None if nothing is found.
 
     Programs count by their probability, as they do in learning.
@@ -81,21 +125,29 @@ def _search(
     def of_seed(networks: Networks):
         def of_example(case: tuple[Arrays, Any]):
             example, worlds = case
-            heads = make_heads(domain, networks, read_example(domain, networks, vectors, example))
-            graph = beam_search(
-                domain,
-                heads.actor,
-                heads.critic,
-                Problem(example.world, example.instructions, example.target),
-                jax.random.key(0),
-                instructions=example.words.shape[0],
-                config=config.search,
-            )
+            _, graph = search_example(domain, config, networks, vectors, example)
             return graph.hit, spurious_share(domain, graph, worlds)
 
         return jax.lax.map(of_example, (examples, between), batch_size=config.training.batch)
 
     return jax.lax.map(of_seed, networks)
+
+
+def search_example(
+    domain: Domain, config: Config, networks: Networks, vectors: Array, example: Arrays
+) -> tuple[Heads, Graph]:
+    """A search as in training, and the networks that it was made with."""
+    heads = make_heads(domain, networks, read_example(domain, networks, vectors, example))
+    graph = beam_search(
+        domain,
+        heads.actor,
+        heads.critic,
+        Problem(example.world, example.instructions, example.target),
+        jax.random.key(0),
+        instructions=example.words.shape[0],
+        config=config.search,
+    )
+    return heads, graph
 
 
 def spurious_share(domain: Domain, graph: Graph, worlds: Any) -> Float[Array, ""]:
@@ -124,7 +176,11 @@ def spurious_share(domain: Domain, graph: Graph, worlds: Any) -> Float[Array, ""
 
 def _known(split: Split, length: int) -> list[int]:
     """The rows that tell the world after each of their first utterances."""
-    return [place for place, row in enumerate(split.rows) if length and None not in row.worlds[: length + 1]]
+    return [
+        place
+        for place, row in enumerate(split.rows)
+        if 0 < length <= len(row.utterances) and None not in row.worlds[: length + 1]
+    ]
 
 
 def _with_worlds_between(task: Task, split: Split, places: Sequence[int], length: int) -> tuple[Arrays, Any]:

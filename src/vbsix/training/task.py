@@ -90,7 +90,7 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
         if not folder.is_dir():
             wanted = f"a folder with SCONE's files, a file of JSON lines (*{SUFFIX}), or `{SYNTHETIC}`"
             raise VbsixError(f"{source}: no such folder; give {wanted}.")
-        train = load_split(folder, domain, "train")
+        train = load_split(folder, domain, config.data.split)
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
         # Word vectors cover what a parser may ever read, test included, of which no more than the words is read here.
         has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
@@ -135,17 +135,20 @@ def _synthetic(config: Config) -> tuple[list[Row], dict[str, Split]]:
     """Rows to learn from, others with the same phrasings, and others with phrasings that were held out."""
     from vbsix.data.synthetic import generate
 
-    longest, data = max(*config.data.lengths, *config.data.evaluation), config.data
+    data = config.data
+    longest = max(*data.lengths, *data.evaluation, 2 if data.split == "train-orig" else 1)
 
     def split(rows: int, seed: int, phrasings: str) -> Split:
         made = generate(config.domain, rows, seed, utterances=longest, phrasings=phrasings)
         return Split([one.row for one in made], [one.programs for one in made])
 
-    train = split(data.synthetic_rows, 1, "seen").rows
+    train = list(split(data.synthetic_rows, 1, "seen").rows)
     known = {(row.worlds[0], row.utterances) for row in train}
     dev = split(data.synthetic_dev_rows, 2, "seen")
     if any((row.worlds[0], row.utterances) in known for row in dev.rows):
         fresh = [place for place, row in enumerate(dev.rows) if (row.worlds[0], row.utterances) not in known]
         programs = dev.programs or []
         dev = Split([dev.rows[place] for place in fresh], [programs[place] for place in fresh])
-    return list(train), {"dev": dev, "held-out": split(data.synthetic_dev_rows, 3, "held-out")}
+    if data.split == "train-orig":
+        train = [Row(row.id, row.worlds[: end + 1], row.utterances[:end]) for row in train for end in (1, 2)]
+    return train, {"dev": dev, "held-out": split(data.synthetic_dev_rows, 3, "held-out")}

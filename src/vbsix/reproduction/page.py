@@ -1,0 +1,168 @@
+"""Tables and figures as they are written down: each on its own, or all of them on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from vbsix.errors import VbsixError
+from vbsix.files import read_json, write_bytes
+from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
+from vbsix.reproduction.runs import DOMAINS, Result, Results, lacks
+from vbsix.reproduction.targets import MISSING, TARGETS, FigureTarget, TableTarget
+from vbsix.training.config import from_tables
+from vbsix.training.run import Run
+from vbsix.training.task import SYNTHETIC
+
+PAGE = Path("docs", "results.md")
+RUNS = "runs"
+"""The name of the part that lists all runs."""
+_PART = re.compile(rf"<!-- ({'|'.join([*TARGETS, RUNS])})( {SYNTHETIC})? -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def write_page(folder: Path) -> list[Path]:
+    """Makes the tables and figures of a folder's page anew, from all its results.
+
+    Returns:
+        The files written.
+    """
+    page, results = folder / PAGE, read_results(folder / "results")
+    if not page.exists():
+        raise VbsixError(f"{page}: no such file; --out names the folder that holds results/ and {PAGE}.")
+    text = page.read_text(encoding="utf-8")
+    files = [page]
+    for part in _PART.finditer(text):
+        target, chosen = TARGETS.get(part[1]), _choose(part, results)
+        if isinstance(target, FigureTarget) and chosen:
+            files.append(page.parent / _figure_file(part))
+            save(draw_figure(target, chosen), files[-1])
+    write_bytes(page, fill_page(text, results).encode())
+    return files
+
+
+def read_results(folder: Path) -> dict[Run, Result]:
+    """All results of a folder, whatever settings they were made with."""
+    results = {}
+    for path in sorted(folder.glob("*.json")):
+        result = read_json(path)
+        config, seeds = from_tables(result["config"]), tuple(result["seeds"])
+        results[Run(Path(RUNS, path.stem), config, result["method"], seeds, result["data"])] = result
+    return results
+
+
+def fill_page(text: str, results: Mapping[Run, Result]) -> str:
+    """The text with what stands between `<!-- TARGET -->` and `<!-- end -->` made anew.
+
+    `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs.
+    """
+
+    def fill(part: re.Match[str]) -> str:
+        chosen = _choose(part, results)
+        if not chosen:
+            made = "No run of these has ended yet."
+        elif part[1] == RUNS:
+            made = "\n".join(_origins(chosen))
+        else:
+            match TARGETS[part[1]]:
+                case TableTarget() as target:
+                    rows = _without_empty([list(target.columns), *table_rows(target, chosen)])
+                    made = f"{_to_markdown(rows)}\n\n{table_note(target, chosen)}"
+                case FigureTarget() as target:
+                    made = f"![{target.title}]({_figure_file(part)})"
+        return f"<!-- {part[1]}{part[2] or ''} -->\n\n{made}\n\n<!-- end -->"
+
+    return _PART.sub(fill, text)
+
+
+def _figure_file(part: re.Match[str]) -> str:
+    return f"figures/{part[1]}{'-' + SYNTHETIC if part[2] else ''}.svg"
+
+
+def _choose(part: re.Match[str], results: Mapping[Run, Result]) -> dict[Run, Result]:
+    """The results that a part of the page shows, in order."""
+    if part[1] == RUNS:
+        return dict(results)
+    target = TARGETS[part[1]]
+    fitting = {
+        (run.config.domain, run.method): run
+        for run, result in results.items()
+        if (run.source == SYNTHETIC) == bool(part[2]) and not lacks(target.needs, run, result)
+    }
+    wanted = [(domain, method) for domain in DOMAINS for method in target.methods]
+    return {fitting[name]: results[fitting[name]] for name in wanted if name in fitting}
+
+
+def write_table(target: TableTarget, results: Results, path: Path) -> None:
+    """Writes a table as Markdown, and below it where each number comes from."""
+    table = _to_markdown([target.columns, *table_rows(target, results)])
+    lines = [f"# {target.title}", "", table, "", table_note(target, results), "", *_origins(results)]
+    write_bytes(path, ("\n".join(lines).rstrip() + "\n").encode())
+
+
+def table_rows(target: TableTarget, results: Results) -> list[list[str]]:
+    """The lines of a table."""
+    return [row for run, result in results.items() for row in target.rows(run, result or {})]
+
+
+def table_note(target: TableTarget, results: Results) -> str:
+    """What the numbers of a table are."""
+    corpus = "the embedded corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
+    seeds = " or ".join(map(str, sorted({len(run.seeds) for run in results})))
+    return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}"
+
+
+def _to_markdown(rows: Sequence[Sequence[str]]) -> str:
+    heading, *others = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([heading, "|" + "---|" * len(rows[0]), *others])
+
+
+def _without_empty(rows: list[list[str]]) -> list[list[str]]:
+    """A table without the columns that have nothing below their heading."""
+    columns = [column for column in zip(*rows, strict=True) if set(column[1:]) != {MISSING}]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _origins(results: Results) -> list[str]:
+    """How each run was made."""
+    return [
+        f"- {run.folder.name}: {result['steps']} steps in {timedelta(seconds=round(result['seconds']))} on "
+        f"{result['device']}, {result['date']}, vbsix {result['versions']['vbsix']}: `{result['command']}`"
+        for run, result in results.items()
+        if result
+    ]
+
+
+def write_figure(target: FigureTarget, results: Results, path: Path) -> list[Path]:
+    """Draws a figure into files whose name is given without the suffix, and says which."""
+    figure, files = draw_figure(target, results), [path.with_suffix(suffix) for suffix in FORMATS]
+    for file in files:
+        save(figure, file)
+    return files
+
+
+def draw_figure(target: FigureTarget, results: Results) -> Figure:
+    """Means over seeds and their standard deviation against steps."""
+    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    figure.suptitle(target.title)
+    for axes, domain in zip(figure.subplots(1, len(DOMAINS)), DOMAINS, strict=True):
+        prepare(axes, domain, target.share)
+        of_domain = {run: result for run, result in results.items() if run.config.domain == domain}
+        for run, result in of_domain.items():
+            for metric, label in target.curves.items():
+                points = _points((result or {}).get("metrics", {}).get(metric))
+                draw_curve(axes, label.format(method=run.method) + ("" if points else f": {MISSING}"), points)
+        if of_domain:
+            axes.legend()
+    return figure
+
+
+def _points(metric: Mapping[str, list[float]] | None) -> Curve:
+    """A curve of two values at each step, which have the mean and the standard deviation of all the seeds'."""
+    if not metric:
+        return []
+    columns = zip(metric["steps"], metric["mean"], metric["std"], strict=True)
+    return [(int(step), [mean - spread, mean + spread]) for step, mean, spread in columns]

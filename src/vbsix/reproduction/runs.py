@@ -1,0 +1,245 @@
+"""Runs that lie in one folder and are done bit by bit, and what comes of them.
+
+A run is in `runs/DOMAIN-METHOD`. What came of it is in `results/DOMAIN-METHOD.json`, from which all else is made. Names
+of runs on the embedded corpus begin with `synthetic-`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shlex
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vbsix.benchmarks import environment
+from vbsix.data.scone import load_split
+from vbsix.errors import VbsixError
+from vbsix.files import read_json, write_json
+from vbsix.plots import curve
+from vbsix.reproduction import paper
+from vbsix.training.config import Config, flatten, override, preset, quick, read_assignments
+from vbsix.training.judgement import judge
+from vbsix.training.metrics import Row, read_metrics
+from vbsix.training.run import Observer, Run, create_run, evaluate_splits, train
+from vbsix.training.spurious import find_spurious, predict_longest, worlds_between
+from vbsix.training.step import Networks
+from vbsix.training.task import SYNTHETIC, Split, Task, load_task
+
+_PRIOR_WORK = {"data.split": "train-orig", "data.lengths": (0,)}
+VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "mml-64": ("mml", {"search.beam": 64}),
+    "vbsix-256": (
+        "vbsix",
+        {"search.beam": 256, "search.rerank": 1024, "training.policy_states": 1024, "training.value_states": 1024},
+    ),
+    "mml-orig": ("mml", _PRIOR_WORK),
+    "vbsix-orig": ("vbsix", _PRIOR_WORK),
+}
+"""Methods of other sizes, and on other examples: the method's name and its settings."""
+DOMAINS = tuple(paper.ANALYSIS)
+EMBEDDED: Mapping[str, Any] = {
+    "data.lengths": (1, 2, 3, 4, 5),
+    "data.evaluation": (3, 5),
+    "training.steps": 5000,
+    "training.value_ranking_start": 3000,
+    "training.policy_states": 256,
+    "training.value_states": 256,
+}
+"""On the embedded corpus, what differs from `quick`: its sequences are as long as SCONE's."""
+METRICS = ("hit", "hit_longest", "value_error", "value_error_high", "paths", "correct_discarded", "policy_loss")
+"""What a result keeps of a run's metrics."""
+MOST_POINTS = 200
+"""Of each of them."""
+TEST = {"scone": "test", SYNTHETIC: "held-out"}
+"""The split that results are of."""
+Result = dict[str, Any]
+Results = Mapping[Run, Result | None]
+"""The runs of a target, in order, and what came of those that have ended."""
+
+
+def plan(methods: Sequence[str], source: str, folder: Path, seeds: int, assignments: Sequence[str]) -> list[Run]:
+    """The runs of some methods in all domains.
+
+    Args:
+        methods: or variants of them.
+        source: see `load_task`; it decides between the paper's settings and those for the embedded corpus.
+        folder: of everything.
+        seeds: how many.
+        assignments: changes of settings, as in `search.beam=64`.
+    """
+    changes, runs = read_assignments(assignments), []
+    for domain, name in product(DOMAINS, methods):
+        method, own = VARIANTS.get(name, (name, {}))
+        embedded = source == SYNTHETIC
+        config = override(quick(domain, method), EMBEDDED) if embedded else preset(domain, method)
+        config = override(config, {**own, **changes, "domain": domain})
+        place = folder / "runs" / f"{SYNTHETIC + '-' if embedded else ''}{domain}-{name}"
+        runs.append(Run(place, config, name, tuple(range(seeds)), source))
+    return runs
+
+
+def find_result(run: Run) -> Result | None:
+    """What came of a run; None if it has not ended.
+
+    Raises:
+        VbsixError: what lies in its place was made with other settings.
+    """
+    found = None
+    for path in (run.folder / "run.json", _result_file(run)):
+        found = _read_same(run, path) if path.exists() else None
+    return found
+
+
+def lacks(needs: str, run: Run, result: Result | None) -> bool:
+    """Whether a run is still to be done or to be measured: `test` is accuracy on test, all else a part of results."""
+    found = result or {}
+    return not _is_tested(run, found) if needs == "test" else needs not in found
+
+
+def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
+    """Trains a run to its end, from where it was broken off, measures it and writes its result.
+
+    Args:
+        needs: what is to be in the result; the test split is not read unless this is `test`, or it was read before.
+        run: begun or not; see `find_result` for whether it can be gone on with.
+        observer: see `train`.
+        command: how to do it again.
+
+    Raises:
+        Interrupted: the observer wanted to stop.
+        VbsixError: a result lacks what is needed, and its run is not there to be measured.
+    """
+    begun, before = (run.folder / "run.json").exists(), find_result(run)
+    if before and not begun:
+        raise VbsixError(
+            f"{_result_file(run)}: does not tell {needs}, and {run.folder} is not there to be measured. Put the "
+            "run there, or take the result away to do the run again."
+        )
+    task = load_task(run.config, run.source) if begun else create_run(run)
+    reads_test = needs == "test" or _is_tested(run, before or {})
+    tested = dataclasses.replace(task, splits=_test_split(run, task) if reads_test else {})  # before hours are spent
+    trained = train(run, task, observer)
+    learners, best = trained.learners, trained.best
+    networks = learners.networks
+    at_best = learners._replace(networks=networks._replace(policy=best.policies))
+    rows = read_metrics(run.metrics)
+    result = {
+        **_identity(run),
+        "domain": run.config.domain,
+        "steps": run.config.training.steps,
+        "seconds": trained.seconds,
+        "accuracy": trained.accuracies | evaluate_splits(tested, learners, run.config),
+        "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, at_best, run.config)},
+        **_look_closer(task, networks),
+        "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
+        "command": command,
+        "date": datetime.now(UTC).date().isoformat(),
+        **environment(),
+    }
+    write_json(_result_file(run), result)
+    return result
+
+
+def command_for(name: str, run: Run, assignments: Sequence[str]) -> str:
+    """What to type to do a run of a target again; where its data lies is told by the last folder alone."""
+    options = {
+        "--data": Path(run.source).name,
+        "--domains": run.config.domain,
+        "--methods": run.method,
+        "--seeds": str(len(run.seeds)),
+    }
+    changes = [f"--set={assignment}" for assignment in assignments]
+    return shlex.join(["vbsix", "reproduce", name, *(word for option in options.items() for word in option), *changes])
+
+
+class Timed:
+    """An observer that also wants to stop when time is up."""
+
+    def __init__(self, observer: Observer, deadline: float):
+        self.observer, self.deadline = observer, deadline
+        self.on_progress, self.on_metrics = observer.on_progress, observer.on_metrics
+        self.on_evaluation, self.on_message = observer.on_evaluation, observer.on_message
+
+    def wants_to_stop(self) -> bool:
+        return self.observer.wants_to_stop() or time.monotonic() >= self.deadline
+
+
+def _result_file(run: Run) -> Path:
+    return run.folder.parents[1] / "results" / f"{run.folder.name}.json"
+
+
+def _identity(run: Run) -> Result:
+    """What makes a run this one and no other."""
+    return {
+        "method": run.method,
+        "data": data_name(run.source),
+        "seeds": list(run.seeds),
+        "config": dataclasses.asdict(run.config),
+    }
+
+
+def data_name(source: str) -> str:
+    """The name of the data, wherever it lies."""
+    return SYNTHETIC if source == SYNTHETIC else "scone"
+
+
+def _read_same(run: Run, path: Path) -> Result:
+    """What a file says of a run, if it is this run. Settings that are newer than the file have their defaults."""
+    found = read_json(path)
+    there = _flatten({"config": dataclasses.asdict(Config())})
+    there |= _flatten({**found, "data": data_name(str(found.get("data")))})
+    for name, value in _flatten(_identity(run)).items():
+        if there.get(name) != value:
+            raise VbsixError(
+                f"{path}: made with other settings: {name.removeprefix('config.')} is {there.get(name)}, not {value}. "
+                "Give the settings that it was made with, or another folder with --out."
+            )
+    return found
+
+
+def _flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted paths, as JSON gives them back."""
+    return dict(flatten(json.loads(json.dumps(tables))))
+
+
+def _look_closer(task: Task, networks: Networks) -> Result:
+    """How many programs are spurious, what the worlds in between are like, and how well a critic judges."""
+    predictions, longest = predict_longest(task, networks), max(task.config.data.evaluation)
+    found = {
+        "spurious": find_spurious(task, networks, predictions),
+        "between": {name: worlds_between(task, task.splits[name], longest, predictions[name]) for name in task.splits},
+    }
+    return found | ({"critic": judge(task, networks)} if networks.critic is not None else {})
+
+
+def _is_tested(run: Run, result: Result) -> bool:
+    return TEST[data_name(run.source)] in result.get("best", {}).get("accuracy", {})
+
+
+def _test_split(run: Run, task: Task) -> dict[str, Split]:
+    name = TEST[data_name(run.source)]
+    return {name: task.splits.get(name) or Split(load_split(Path(run.source), task.domain, name))}
+
+
+def _sum_up(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:
+    """A metric's mean and standard deviation over seeds, in at most `MOST_POINTS` stretches; and over all steps."""
+    points = curve(rows, name)
+    size = math.ceil(len(points) / MOST_POINTS)
+    stretches = [points[first : first + size] for first in range(0, len(points), size)]
+    seeds = sorted({row["seed"] for row in rows})
+    by_seed = [[row[name] for row in rows if row["seed"] == seed and name in row] for seed in seeds]
+    return {
+        "steps": [stretch[-1][0] for stretch in stretches],
+        "mean": [float(np.mean([np.mean(values) for _, values in stretch])) for stretch in stretches],
+        "std": [float(np.mean([np.std(values) for _, values in stretch])) for stretch in stretches],
+        "average": [statistics.mean(values) if values else None for values in by_seed],
+    }

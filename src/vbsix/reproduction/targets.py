@@ -1,0 +1,172 @@
+"""What can be reproduced: tables and figures, and the runs that they are made of."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vbsix.reproduction import paper
+from vbsix.reproduction.runs import TEST, Result, data_name
+from vbsix.training.judgement import STATES
+from vbsix.training.run import Run
+from vbsix.training.spurious import FOUND
+from vbsix.training.task import SYNTHETIC
+
+BETWEEN = 4
+"""The worlds in between of five utterances."""
+MISSING = "-"
+
+
+@dataclass(frozen=True)
+class TableTarget:
+    """A table: some lines for each run."""
+
+    title: str
+    methods: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: Callable[[Run, Result], Iterable[list[str]]]
+    """The lines of a run; its result is empty if it has not ended."""
+    note: str
+    needs: str = "accuracy"
+    """What must be in a result; see `lacks`."""
+
+
+@dataclass(frozen=True)
+class FigureTarget:
+    """A figure: a panel for each domain, with curves of each method."""
+
+    title: str
+    methods: tuple[str, ...]
+    curves: Mapping[str, str]
+    """Metrics and their labels."""
+    share: bool = False
+    """Whether they lie between 0 and 1."""
+    needs: str = "accuracy"
+
+
+Target = TableTarget | FigureTarget
+
+
+def _test_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    yield from _accuracy_rows(run, TEST[data_name(run.source)], "test", (result, result.get("best", {})))
+
+
+def _dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    yield from _accuracy_rows(run, "dev", "dev", (result,))
+
+
+def _accuracy_rows(run: Run, split: str, paper_split: str, measured: Sequence[Result]) -> Iterator[list[str]]:
+    published = paper.ACCURACY[paper_split][run.config.domain].get(run.method, {})
+    for length in run.config.data.evaluation:
+        ours = [_spread(one.get("accuracy", {}).get(split, {}).get(str(length), []), 100) for one in measured]
+        yield [run.config.domain, run.method, str(length), *ours, _published(run, published.get(length))]
+
+
+def _analysis_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    for name, theirs in paper.ANALYSIS[run.config.domain].items():
+        averages = result.get("metrics", {}).get(name, {}).get("average", [])
+        yield [run.config.domain, name.replace("_", " "), _spread(averages), _published(run, theirs)]
+
+
+def _prior_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    domain = run.config.domain
+    published = [*(work[domain] for work in paper.PRIOR_WORK.values()), paper.ACCURACY["test"][domain]["vbsix"]]
+    for length, row in zip(run.config.data.evaluation, _test_rows(run, result), strict=True):
+        yield [*row[:-1], *(_published(run, by_length.get(length)) for by_length in published)]
+
+
+def _critic_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    for name, theirs in paper.CRITIC.items():
+        found = result.get("critic", {}).get(name, {"states": [], "share": []})
+        published = _published(run, theirs if run.config.domain == "scene" else None)
+        yield [run.config.domain, name, _spread(found["states"]), _spread(found["share"], 100), published]
+
+
+def _spurious_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    spurious, between = result.get("spurious", {}), result.get("between", {}).get("dev", {})
+    after = [_spread(between.get(str(end), []), 100) for end in range(1, BETWEEN + 1)]
+    yield [run.config.domain, run.method, *(_spread(spurious.get(name, []), 100) for name in (FOUND, "dev")), *after]
+
+
+def _published(run: Run, number: float | tuple[float, float] | None) -> str:
+    """A number of the paper beside one of a run: the paper has none of the embedded corpus."""
+    if number is None or run.source == SYNTHETIC:
+        return MISSING
+    return "{} ± {}".format(*number) if isinstance(number, tuple) else str(number)
+
+
+def _spread(values: Sequence[float | None], scale: float = 1) -> str:
+    """The mean and the standard deviation of what is known."""
+    known = [scale * value for value in values if value is not None]
+    spread = f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else ""
+    return f"{statistics.mean(known):.1f}{spread}" if known else MISSING
+
+
+TARGETS: Mapping[str, Target] = {
+    "table1": TableTarget(
+        "Table 1: test accuracy, %",
+        ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "vbsix-256"),
+        ("domain", "method", "utterances", "last step", "best on dev", "paper"),
+        _test_rows,
+        "Best on dev: of each seed, the policy at the step where it did best there.",
+        needs="test",
+    ),
+    "table2": TableTarget(
+        "Table 2: dev accuracy without execution space, without a critic, without both, %",
+        ("mml", "execution-only", "value-only", "vbsix"),
+        ("domain", "method", "utterances", "last step", "paper"),
+        _dev_rows,
+        "The method mml has neither.",
+    ),
+    "figure5": FigureTarget(
+        "Figure 5: hit accuracy on the longest training examples",
+        ("mml", "execution-only", "value-only", "vbsix"),
+        {"hit_longest": "{method}"},
+        share=True,
+    ),
+    "figure6": FigureTarget(
+        "Figure 6: error of the value network",
+        ("vbsix",),
+        {"value_error": "all states", "value_error_high": "reward above 0.7"},
+    ),
+    "analysis": TableTarget(
+        "Analysis: what the beam holds in execution space",
+        ("vbsix",),
+        ("domain", "property", "ours", "paper"),
+        _analysis_rows,
+        "Ours are over all steps and all training examples, the paper's over its examples of 5 utterances.",
+    ),
+    "prior-work": TableTarget(
+        "Prior work: test accuracy after training on examples of 1 and 2 utterances, %",
+        ("mml-orig", "vbsix-orig"),
+        ("domain", "method", "utterances", "last step", "best on dev", *paper.PRIOR_WORK, "paper's VBSiX"),
+        _prior_rows,
+        "Prior work has medians of 5 runs; Fried et al. learned from programs, the others from the same examples as "
+        "ours, and the paper's VBSiX from the longer ones of Table 1.",
+        needs="test",
+    ),
+    "critic": TableTarget(
+        "Critic: where the value network is right and where it is not, %",
+        ("vbsix",),
+        ("domain", "states", "how many", "ours", "paper"),
+        _critic_rows,
+        f"Of each seed {STATES} states of the last utterance, half of them with an estimated reward of 0 and half with "
+        "one above 0.7, from searches for training examples, whose value is off by less than 0.2 or more than 0.5. "
+        "Many differences: without reward, and the world differs from the target in 3 places or more; how many have a "
+        "value below 0.2. One difference: likewise in 1 place; a value above 0.5. Few people: with reward, and 2 in "
+        "the world at most; a value above 0.5. Many people: likewise 3 or more; a value below 0.5.",
+        needs="critic",
+    ),
+    "spurious": TableTarget(
+        "Spurious programs: right in the end, wrong on the way, %",
+        ("mml", "mml-64", "expert-mml", "reinforce", "execution-only", "value-only", "vbsix", "vbsix-256"),
+        ("domain", "method", "found in training", "right on dev", *(f"after {end}" for end in range(1, BETWEEN + 1))),
+        _spurious_rows,
+        "Found in training: how much of the probability of what a search finds for training examples passes through a "
+        "wrong world. Right on dev: how many of the right predictions for the longest sequences do; after 1, 2, ...: "
+        "how many of them have the right world there.",
+        needs="spurious",
+    ),
+}
+"""What can be reproduced, by name."""
