@@ -37,6 +37,7 @@ from vbsix.training.task import SYNTHETIC, Split, Task, load_task
 _PRIOR_WORK = {"data.split": "train-orig", "data.lengths": (0,)}
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mml-64": ("mml", {"search.beam": 64}),
+    "execution-256": ("execution-only", {"search.beam": 256, "training.policy_states": 1024}),
     "vbsix-256": (
         "vbsix",
         {"search.beam": 256, "search.rerank": 1024, "training.policy_states": 1024, "training.value_states": 1024},

@@ -106,7 +106,7 @@ def _spread(values: Sequence[float | None], scale: float = 1) -> str:
 TARGETS: Mapping[str, Target] = {
     "table1": TableTarget(
         "Table 1: test accuracy, %",
-        ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "vbsix-256"),
+        ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256", "vbsix-256"),
         ("domain", "method", "utterances", "last step", "best on dev", "paper"),
         _test_rows,
         "Best on dev: of each seed, the policy at the step where it did best there.",
@@ -160,7 +160,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "spurious": TableTarget(
         "Spurious programs: right in the end, wrong on the way, %",
-        ("mml", "mml-64", "expert-mml", "reinforce", "execution-only", "value-only", "vbsix", "vbsix-256"),
+        ("mml", "mml-64", "expert-mml", "reinforce", "execution-only", "value-only", "vbsix", "execution-256", "vbsix-256"),
         ("domain", "method", "found in training", "right on dev", *(f"after {end}" for end in range(1, BETWEEN + 1))),
         _spurious_rows,
         "Found in training: how much of the probability of what a search finds for training examples passes through a "
