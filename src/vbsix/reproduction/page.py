@@ -146,17 +146,17 @@ def write_figure(target: FigureTarget, results: Results, path: Path) -> list[Pat
 
 def draw_figure(target: FigureTarget, results: Results) -> Figure:
     """Means over seeds and their standard deviation against steps."""
-    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    domains = list(dict.fromkeys(run.config.domain for run in results))
+    figure = Figure(figsize=(5 * len(domains), 4.5), layout="constrained")
     figure.suptitle(target.title)
-    for axes, domain in zip(figure.subplots(1, len(DOMAINS)), DOMAINS, strict=True):
+    for axes, domain in zip(figure.subplots(1, len(domains), squeeze=False)[0], domains, strict=True):
         prepare(axes, domain, target.share)
-        of_domain = {run: result for run, result in results.items() if run.config.domain == domain}
-        for run, result in of_domain.items():
-            for metric, label in target.curves.items():
-                points = _points((result or {}).get("metrics", {}).get(metric))
-                draw_curve(axes, label.format(method=run.method) + ("" if points else f": {MISSING}"), points)
-        if of_domain:
-            axes.legend()
+        for run, result in results.items():
+            if run.config.domain == domain:
+                for metric, label in target.curves.items():
+                    points = _points((result or {}).get("metrics", {}).get(metric))
+                    draw_curve(axes, label.format(method=run.method) + ("" if points else f": {MISSING}"), points)
+        axes.legend()
     return figure
 
 
