@@ -33,6 +33,7 @@ from vbsix.training.config import to_toml
 from vbsix.training.run import Run
 from vbsix.wording import in_words
 
+NOTHING_COUNTED = "There is nothing to count."
 MISTAKES = 6
 SPURIOUS = 4
 STYLE = Path(__file__).with_name("style.css")
@@ -156,7 +157,7 @@ def _bars(rows: Sequence[tuple[str, float, str]]) -> str:
         bar = tag("span", "&#8203;", class_="bar", style=f"width:{100 * share:.1f}%")
         cells = tag("th", plain(name), scope="row"), tag("td", bar, class_="bars"), tag("td", plain(words))
         lines.append(tag("tr", *cells))
-    return tag("table", tag("tbody", *lines)) if lines else tag("p", "There is nothing to count.")
+    return tag("table", tag("tbody", *lines)) if lines else tag("p", NOTHING_COUNTED)
 
 
 def _share(share: Share, name: str) -> tuple[str, float, str]:
@@ -200,6 +201,8 @@ def _results(found: Report) -> str:
 
 def _confusion(steps: Sequence[ReadStep]) -> str:
     table = confusion(steps)
+    if not table:
+        return tag("p", NOTHING_COUNTED)
     kinds = sorted({kind for row in table.values() for kind in row} | set(table))
     lines = []
     for wanted, row in table.items():
