@@ -30,7 +30,7 @@ class ParseRequest(_Strict):
         max_length=MOST_UTTERANCES, description="The instructions in order; with none, the world is drawn."
     )
     begin: list[Command] = Field(
-        [], max_length=MOST_UTTERANCES, description="Commands chosen before: all readings begin with them."
+        default=[], max_length=MOST_UTTERANCES, description="Commands chosen before: all readings begin with them."
     )
 
 
