@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +24,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from vbsix import PythonDomain, VbsixError
 from vbsix.models import Policy
-from vbsix.playground.answers import warm_up_rest
+from vbsix.playground.answers import answer_parse, warm_up_rest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search
 
@@ -171,10 +172,11 @@ def test_a_choice_stays_when_more_is_typed(page, ask):
         ("scene", STAGE, "the person in red leaves", "position 4", "hat", "red", STAGE.replace("by", "br")),
         ("alchemy", BEAKERS, "mix the third beaker", "beaker 2", "pour in", "red", BEAKERS.replace("2:_", "2:r")),
     ],
+    ids=["scene", "alchemy"],
 )
 def test_other_worlds_are_played_with_too(page, ask, domain, world, text, place, group, choice, changed):
     go(page, address())
-    page.get_by_label(domain).check()
+    page.get_by_role("radio", name=domain).click()
     expect(page.locator("#model")).to_have_value(domain)
     expect(page.get_by_label("First world as text")).to_have_value(re.compile(r"^1:\S+ 2:\S+ .* 7:\S+"))
     go(page, address(model=domain, world=world))
@@ -334,6 +336,24 @@ def test_a_link_is_not_said_to_be_copied_where_it_cannot(page):
     go(page, address())
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#share")).to_have_text("The link is in the address bar")
+
+
+def test_a_slow_server_is_asked_one_question_at_a_time(page, ask, monkeypatch):
+    def answer_slowly(model, request):
+        time.sleep(0.2)
+        return answer_parse(model, request)
+
+    go(page, address())
+    monkeypatch.setattr("vbsix.playground.app.answer_parse", answer_slowly)
+    asked, given_up = [], []
+    page.on("request", lambda request: asked.append(json.loads(request.post_data)["utterances"]))
+    page.on("requestfailed", lambda request: given_up.append(request.url))
+    page.get_by_label("Instruction 1", exact=True).press_sequentially(SAID[0], delay=40)
+    command = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID[:1])["readings"][0]["commands"][0]
+    expect(page.locator("#say code").first).to_have_text(" ".join(command["tokens"]))
+    expect(world_on_stage(page)).to_have_attribute("data-world", command["world"])
+    assert asked[-1] == SAID[:1] and 2 < len(asked) < len(SAID[0])
+    assert not given_up
 
 
 def test_a_key_press_is_drawn_at_once(page):

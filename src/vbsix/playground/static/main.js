@@ -22,6 +22,7 @@ let step = 0;
 let pictures = {};
 let notice = ""; // what is wrong with the address
 let asking = new AbortController(); // ends what was asked for an older state
+let parsing = Promise.resolve(); // the last question
 const panel = $("panel");
 const stage = worldView("First world", (world) => change({ world, ...UNREAD }));
 $("stage").append(stage.element);
@@ -98,10 +99,17 @@ function type(say) {
   const changed = say.findIndex((text, place) => text !== state.say[place]);
   const decided = state.read.length ? state.read : state.kept;
   state = { ...state, say, kept: decided.slice(0, changed < 0 ? say.length : changed), read: [] };
-  step = say.length;
   instructions.update(say, true);
   clearTimeout(type.timer);
-  type.timer = setTimeout(refresh, DEBOUNCE);
+  type.timer = setTimeout(askNext, DEBOUNCE, state);
+}
+
+/** Asks one question at a time: a server that is behind would be asked for ever more that nobody waits for. */
+async function askNext(typed) {
+  await parsing.catch(() => {});
+  if (typed !== state) return; // more was typed meanwhile
+  step = state.say.length;
+  refresh();
 }
 
 function commit() {
@@ -152,7 +160,8 @@ async function refresh() {
   const { signal } = asking;
   try {
     const request = { model: asked.model, world: asked.world, utterances: asked.say, begin: asked.kept };
-    const found = await ask("/api/parse", request, signal);
+    parsing = ask("/api/parse", request, signal);
+    const found = await parsing;
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
