@@ -42,7 +42,7 @@ def go(page: Page, where: str) -> None:
     """Opens an address of the playground afresh, and waits until it is drawn."""
     page.goto("about:blank")
     page.goto(where)
-    page.wait_for_selector("body[data-ready]")
+    page.wait_for_selector("body[data-ready]", timeout=120_000)  # a first search is compiled
 
 
 def key_presses(page: Page, text: str) -> list[float]:

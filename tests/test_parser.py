@@ -191,6 +191,29 @@ def test_a_damaged_checkpoint_is_passed_over(made, tmp_path, caplog):
         vbsix.load(folder)
 
 
+def test_readings_begin_with_commands_that_are_chosen(parser, requests, parses):
+    parse, (world, utterances) = next(
+        (parse, request)
+        for parse, request in zip(parses, requests, strict=True)
+        if len(parse.utterances) == 2 and len(parse.readings) > 1
+    )
+    assert parser.parse(world, utterances, best=3, begin=[]) == parse
+    for reading in parse.readings:
+        (first, *_) = parser.parse(world, utterances, best=3, begin=reading.commands).readings
+        assert (first.tokens, first.worlds) == (reading.tokens, reading.worlds)
+        assert first.probability == pytest.approx(reading.probability)
+        assert first.confidence == 1
+    unlikely = "all-objects -1 index all-objects 1 index ASwap"
+    assert unlikely not in {reading.commands[0] for reading in parse.readings}
+    found = parser.parse(world, utterances, best=3, begin=[unlikely]).readings
+    assert {reading.commands[0] for reading in found} == {unlikely}
+    assert not parser.parse(world, utterances, begin=["ASwap"]).readings
+    with pytest.raises(VbsixError, match="unknown token 'AJump'"):
+        parser.parse(world, utterances, begin=["1 AJump"])
+    with pytest.raises(VbsixError, match="the commands to begin with have 99 tokens"):
+        parser.parse(world, utterances, begin=["1"] * 99)
+
+
 def test_words_out_of_the_model_s_reach_are_named(parser):
     parse = parser.parse(ROW, ["swap the Flurb, and the flurb,", "delete " * 12 + "the last one"], best=3)
     assert parse.unknown_words == ("flurb,",)

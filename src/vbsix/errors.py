@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -21,6 +22,15 @@ class VbsixError(Exception):
 
 class InvalidWorld(VbsixError):
     """A world's text that does not parse; the message names the wrong element."""
+
+
+@contextmanager
+def naming(world: str) -> Iterator[None]:
+    """Has the message about a world that does not parse begin with what it is: `--target: position 2 ...`."""
+    try:
+        yield
+    except InvalidWorld as error:
+        raise InvalidWorld(f"{world}: {error}") from None
 
 
 class InvalidProgram(VbsixError):

@@ -22,7 +22,7 @@ from vbsix import __version__
 from vbsix.data.examples import Arrays, Example, to_arrays
 from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain, State
-from vbsix.errors import InvalidWorld, VbsixError
+from vbsix.errors import UnknownName, VbsixError, naming
 from vbsix.files import read_tensors, write_tensors
 from vbsix.models import Policy
 from vbsix.models.policy import PolicyTables
@@ -93,7 +93,14 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
 
-    def parse(self, world: Any, utterances: Sequence[str], best: int = 1, room: int = _USUAL_UTTERANCES) -> Parse:
+    def parse(
+        self,
+        world: Any,
+        utterances: Sequence[str],
+        best: int = 1,
+        room: int = _USUAL_UTTERANCES,
+        begin: Sequence[str] | None = None,
+    ) -> Parse:
         """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
 
         Args:
@@ -101,16 +108,21 @@ class Parser:
             utterances: instructions in their order.
             best: how many readings are wanted; fewer come if the beam finds fewer.
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
+            begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
 
         Raises:
-            VbsixError: the world does not parse, or an utterance is empty.
+            VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
         """
-        return self.parse_many([(world, utterances)], best, room)[0]
+        return self.parse_many([(world, utterances)], best, room, begin)[0]
 
     def parse_many(
-        self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1, room: int = _USUAL_UTTERANCES
+        self,
+        requests: Sequence[tuple[Any, Sequence[str]]],
+        best: int = 1,
+        room: int = _USUAL_UTTERANCES,
+        begin: Sequence[str] | None = None,
     ) -> list[Parse]:
-        """Parses many worlds with their utterances, in batches."""
+        """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
         beam = self.config.run.evaluation_beam
         if not 1 <= best <= beam:
             raise VbsixError(f"{best} readings cannot be given: ask for 1 to {beam}, the beam of this model.")
@@ -118,6 +130,7 @@ class Parser:
         capacity = room
         while examples and capacity < max(len(example.instructions) for example in examples):
             capacity *= 2
+        prefix = None if begin is None else self._prefix(begin, capacity)
         batch = min(self.config.run.evaluation_batch, len(examples))
         parses = []
         for first in range(0, len(examples), max(batch, 1)):
@@ -125,7 +138,9 @@ class Parser:
             filled = part + part[-1:] * (batch - len(part))
             arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
             with self.domain.alone():
-                predicted = predict_readings(self.domain, self.policy, self.words.vectors, arrays, beam=beam, best=best)
+                predicted = predict_readings(
+                    self.domain, self.policy, self.words.vectors, arrays, prefix, beam=beam, best=best
+                )
                 predicted = jax.tree.map(np.asarray, predicted)
                 self.domain.raise_failure()
                 parses += [self._parse(example, _at(predicted, place)) for place, example in enumerate(part)]
@@ -137,6 +152,7 @@ class Parser:
 
     def word_ids(self, utterances: Sequence[str], room: int) -> Int[np.ndarray, "M T"]:
         """The ids of the words that are read of each utterance, with room for so many utterances."""
+        _require_words(utterances)
         words = np.zeros((room, self.config.data.max_words), np.int32)
         for row, utterance in zip(words, utterances, strict=False):
             known = self.words.encode(utterance)[: len(row)]
@@ -167,15 +183,23 @@ class Parser:
         """The request, checked, as an example without a target."""
         if not 1 <= len(utterances) <= MOST_UTTERANCES:
             raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
-        for number, utterance in enumerate(utterances, start=1):
-            if not utterance.strip():
-                raise VbsixError(f"utterance {number} is empty.")
-        try:
+        _require_words(utterances)
+        with naming("world"):
             world = self.domain.world_text(world)
             self.domain.parse_world(world)
-        except InvalidWorld as error:
-            raise InvalidWorld(f"world: {error}") from None
         return Example("", world, tuple(utterances), None)
+
+    def _prefix(self, commands: Sequence[str], room: int) -> Int[np.ndarray, " L"]:
+        """The token ids of commands, then -1, with room for so many commands."""
+        tokens = " ".join(commands).split()
+        prefix = np.full(room * self.domain.max_tokens_per_instruction, -1, np.int32)
+        if len(tokens) > len(prefix):
+            raise VbsixError(f"the commands to begin with have {len(tokens)} tokens, more than {len(prefix)}.")
+        for place, token in enumerate(tokens):
+            if token not in self.domain.tokens:
+                raise UnknownName("token", token, self.domain.tokens)
+            prefix[place] = self.domain.tokens.index(token)
+        return prefix
 
     def _parse(self, example: Example, predicted: Predictions) -> Parse:
         most = self.config.data.max_words
@@ -226,14 +250,21 @@ class Predictions(NamedTuple):
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
 def predict_readings(
-    domain: Domain, policy: Policy, projections: Float[Any, "V projected"], requests: Arrays, *, beam: int, best: int
+    domain: Domain,
+    policy: Policy,
+    projections: Float[Any, "V projected"],
+    requests: Arrays,
+    prefix: Int[Any, " L"] | None = None,
+    *,
+    beam: int,
+    best: int,
 ) -> Predictions:
-    """Beam search in program space with the policy alone, for a batch of requests."""
+    """Beam search in program space with the policy alone, for a batch of requests; all programs have the prefix."""
     search = SearchConfig(space="program", beam=beam, epsilon=0.0)
 
     def of_request(request: Arrays) -> Predictions:
         actor = policy.for_example(domain, _prepare(policy, projections, request.words))
-        problem = Problem(request.world, request.instructions, None)
+        problem = Problem(request.world, request.instructions, None, prefix)
         most = request.words.shape[0]
         graph = beam_search(domain, actor, None, problem, jax.random.key(0), instructions=most, config=search)
         programs = complete_programs(graph, best)
@@ -268,6 +299,12 @@ def _follow(
 def _prepare(policy: Policy, projections: Float[Any, "V projected"], words: Int[Any, "M T"]) -> PolicyTables:
     projected = jnp.asarray(projections)[words]
     return policy.prepare(policy.utterances.encode_projected(projected, jnp.asarray(words) > 0))
+
+
+def _require_words(utterances: Sequence[str]) -> None:
+    for number, utterance in enumerate(utterances, start=1):
+        if not utterance.strip():
+            raise VbsixError(f"utterance {number} is empty.")
 
 
 def _at(tree: Any, place: Any) -> Any:

@@ -26,13 +26,14 @@ def served(monkeypatch) -> list:
     monkeypatch.setattr(
         "vbsix.playground.answers.warm_up", lambda loaded, say: say(f"getting ready: {', '.join(loaded)}")
     )
+    monkeypatch.setattr("vbsix.playground.answers.warm_up_rest", lambda loaded, say: say("then the rest"))
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: seen.append((self.config.app, sockets[0])))
     return seen
 
 
 def test_it_says_when_it_is_ready_and_where(vbsix, run, served):
     ended = vbsix("serve", run, "--port", "0")
-    assert (ended.code, ended.err) == (0, "getting ready: run\n")
+    assert (ended.code, ended.err) == (0, "getting ready: run\nthen the rest\n")
     assert re.fullmatch(r"ready after \d+ s: http://127\.0\.0\.1:[1-9]\d*\n", ended.out)
     assert served[0][0].title == "vbsix playground"
 
@@ -46,7 +47,7 @@ def test_others_can_reach_it_only_with_a_warning(vbsix, run, served):
 def test_without_a_model_the_built_in_ones_are_served(vbsix, run, served):
     ended = vbsix("serve", "--port", "0")
     names = "alchemy.safetensors, scene.safetensors, tangrams.safetensors"
-    assert (ended.code, ended.err) == (0, f"getting ready: {names}\n")
+    assert (ended.code, ended.err) == (0, f"getting ready: {names}\nthen the rest\n")
 
 
 def test_without_its_extra_it_names_it(vbsix, monkeypatch):

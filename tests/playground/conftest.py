@@ -30,7 +30,12 @@ def run_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def models(run_folder) -> Mapping[str, Model]:
-    return load_models([run_folder])
+    """The seeds of that run, and a model of each other domain, likewise."""
+    others = {"scene": 4, "alchemy": 2}
+    for domain, seed in others.items():
+        own = {"domain": domain, "network.renormalise": True, "run.evaluation_beam": 64}
+        make_run(run_folder.with_name(domain), (seed,), SETTINGS | own)
+    return load_models([run_folder, *map(run_folder.with_name, others)])
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +43,9 @@ def server(models) -> Iterator[str]:
     """The address of a running playground that has compiled what parses and examples need, of one size only."""
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr("vbsix.playground.answers.ROOMS", (5, 10))
-    examples("tangrams")
     for model in models.values():
-        answer_parse(model, ParseRequest(model=model.name, world="1:0 2:1", utterances=["swap them"]))
+        world = str(examples(model.domain)[0].row.worlds[0])
+        answer_parse(model, ParseRequest(model=model.name, world=world, utterances=["swap them"]))
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         served = uvicorn.Server(uvicorn.Config(create_app(models), log_config=None))
         thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 from urllib.parse import urlencode
 
 import httpx
+import jax
 import numpy as np
 import pytest
 import schemathesis
@@ -18,12 +22,17 @@ from browser import go, key_presses, open_browser
 from hypothesis import HealthCheck, given, settings
 from playwright.sync_api import Browser, Page, expect
 
-from vbsix.playground.models import load_models
+from vbsix import PythonDomain, VbsixError
+from vbsix.models import Policy
+from vbsix.playground.answers import answer_parse, warm_up_rest
+from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search
 
 MODEL, OTHER = "tiny, seed 6", "tiny, seed 1"
 ROW = "1:0 2:3 3:4 4:1"
 TARGET = "1:0 2:3 3:4"
+STAGE = "1:r_ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__"
+BEAKERS = "1:ggg 2:_ 3:yo 4:_ 5:rr 6:_ 7:p"
 SAID = ["remove the second figure", "swap the first and the last shape"]
 SLOWEST = 0.2
 """Seconds from a key press to the world drawn."""
@@ -116,6 +125,95 @@ def test_another_reading_can_be_chosen_undone_and_shared(page, ask, server):
     go(page, link)
     expect(page.get_by_label("Instruction 1", exact=True)).to_have_value(SAID[0])
     expect(world_on_stage(page)).to_have_attribute("data-world", other)
+
+
+def test_a_choice_stays_when_more_is_typed(page, ask):
+    def first_commands(**more) -> list[str]:
+        commands = ask("/api/parse", model=MODEL, world=ROW, **more)["readings"][0]["commands"]
+        return [" ".join(command["tokens"]) for command in commands]
+
+    def expect_commands(*tokens: str) -> None:
+        for place, command in enumerate(tokens):
+            expect(page.locator("#say code").nth(place)).to_have_text(command)
+
+    best = first_commands(utterances=SAID)
+    go(page, address("play", SAID[0]))
+    other = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID[:1])["readings"][-1]["commands"][0]
+    chosen = " ".join(other["tokens"])
+    assert chosen != best[0]
+    page.locator(".reading input").last.check()
+    expect_commands(chosen)
+    page.get_by_label("Instruction 2", exact=True).click()
+    page.keyboard.type(SAID[1])
+    both = first_commands(utterances=SAID, begin=[chosen])
+    assert both[0] == chosen
+    expect_commands(*both)
+    page.get_by_role("button", name="One step back").click()
+    expect(world_on_stage(page)).to_have_attribute("data-world", other["world"])
+    page.get_by_role("button", name="Copy link").click()
+    link = page.url
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("Instruction 2", exact=True)).to_have_value("")
+    expect_commands(chosen)
+    page.get_by_role("button", name="Redo").click()
+    expect_commands(*both)
+    go(page, link)
+    expect_commands(*both)
+    page.get_by_role("button", name="Read anew").click()
+    expect_commands(*best)
+    expect(page.get_by_role("button", name="Read anew")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect_commands(*both)
+
+
+@pytest.mark.parametrize(
+    ("domain", "world", "text", "place", "group", "choice", "changed"),
+    [
+        ("scene", STAGE, "the person in red leaves", "position 4", "hat", "red", STAGE.replace("by", "br")),
+        ("alchemy", BEAKERS, "mix the third beaker", "beaker 2", "pour in", "red", BEAKERS.replace("2:_", "2:r")),
+    ],
+    ids=["scene", "alchemy"],
+)
+def test_other_worlds_are_played_with_too(page, ask, domain, world, text, place, group, choice, changed):
+    go(page, address())
+    page.get_by_role("radio", name=domain).click()
+    expect(page.locator("#model")).to_have_value(domain)
+    expect(page.get_by_label("First world as text")).to_have_value(re.compile(r"^1:\S+ 2:\S+ .* 7:\S+"))
+    go(page, address(model=domain, world=world))
+    page.get_by_role("button", name=f"First world: change {place}").press("Enter")
+    button = page.get_by_role("group", name=group).get_by_role("button", name=choice)
+    button.press("Enter")
+    expect(world_on_stage(page)).to_have_attribute("data-world", changed)
+    expect(button).to_be_focused()
+    page.get_by_label("Instruction 1", exact=True).fill(text)
+    command = ask("/api/parse", model=domain, world=changed, utterances=[text])["readings"][0]["commands"][0]
+    expect(page.locator("#say .words").first).to_have_text(command["words"])
+    expect(world_on_stage(page)).to_have_attribute("data-world", command["world"])
+    pieces = page.locator("#stage [data-piece]").evaluate_all("found => found.map(one => one.dataset.piece)")
+    contents = [cell.partition(":")[2] for cell in command["world"].split()]
+    units = [unit for content in contents for unit in ([content] if domain == "scene" else content)]
+    assert pieces == [unit for unit in units if unit.strip("_")]
+
+
+def test_links_and_steps_back_to_what_is_not_here(page):
+    alert, shown = page.get_by_role("alert"), page.get_by_label("First world as text")
+    go(page, address("play", SAID[0], model="ghost", domain="scene", world=STAGE))
+    expect(alert).to_have_text("There is no model ghost here; this is scene.")
+    expect(world_on_stage(page)).to_have_attribute("data-world", re.compile("^1:.* 10:"))
+    go(page, address("play", SAID[0], model="ghost", domain="chess", world="e4"))
+    expect(alert).to_have_text(f"There is no model of chess here; this is {MODEL}, a model of tangrams.")
+    expect(shown).not_to_have_value("e4")
+    go(page, address("play", SAID[0], model="ghost", world=STAGE))  # nothing tells what it is of
+    expect(alert).to_contain_text(f"There is no model ghost here; this is {MODEL}. world: ")
+    go(page, address("play", SAID[0]))
+    page.evaluate("location.hash = 'view=play'")
+    expect(page.get_by_label("Instruction 1", exact=True)).to_have_value("")
+    expect(shown).to_have_value(re.compile("^1:"))
+    expect(alert).to_be_hidden()
+    assert "world=" in page.url
+    page.go_back()
+    expect(page.get_by_label("Instruction 1", exact=True)).to_have_value(SAID[0])
+    expect(shown).to_have_value(ROW)
 
 
 def test_the_world_is_changed_by_hand_with_keys_alone(page):
@@ -240,6 +338,24 @@ def test_a_link_is_not_said_to_be_copied_where_it_cannot(page):
     expect(page.locator("#share")).to_have_text("The link is in the address bar")
 
 
+def test_a_slow_server_is_asked_one_question_at_a_time(page, ask, monkeypatch):
+    def answer_slowly(model, request):
+        time.sleep(0.2)
+        return answer_parse(model, request)
+
+    go(page, address())
+    monkeypatch.setattr("vbsix.playground.app.answer_parse", answer_slowly)
+    asked, given_up = [], []
+    page.on("request", lambda request: asked.append(json.loads(request.post_data)["utterances"]))
+    page.on("requestfailed", lambda request: given_up.append(request.url))
+    page.get_by_label("Instruction 1", exact=True).press_sequentially(SAID[0], delay=40)
+    command = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID[:1])["readings"][0]["commands"][0]
+    expect(page.locator("#say code").first).to_have_text(" ".join(command["tokens"]))
+    expect(world_on_stage(page)).to_have_attribute("data-world", command["world"])
+    assert asked[-1] == SAID[:1] and 2 < len(asked) < len(SAID[0])
+    assert not given_up
+
+
 def test_a_key_press_is_drawn_at_once(page):
     go(page, address("play", SAID[0]))
     waits = key_presses(page, "swap the first and the last")
@@ -278,6 +394,38 @@ def test_before_the_last_two_instructions_it_has_none(models):
     assert len(drawn.states) <= 28
 
 
+def test_errors_of_an_own_language_are_told(models):
+    class Broken:
+        tokens, max_tokens_per_instruction = ("go", "stop"), 2
+
+        def start(self, context):
+            return (context, 0)
+
+        def step(self, state, token):
+            raise RuntimeError("it is broken")
+
+        def instructions_done(self, state):
+            return state[1]
+
+        def denotation(self, state):
+            return state[0]
+
+    domain, parser = PythonDomain(Broken), models[MODEL].parser
+    policy = Policy(domain, parser.config.network, key=jax.random.key(0))
+    own = replace(parser, domain=domain, policy=policy)
+    with pytest.raises(VbsixError, match="it is broken"):
+        search(Model("own", own), "3", "4", ["go on"], space="execution", beam=4, critic=False)
+
+
+def test_all_searches_are_compiled_behind_the_scenes(models, monkeypatch):
+    seen = []
+    monkeypatch.setattr("vbsix.playground.answers.answer_search", lambda model, request: seen.append(request))
+    warm_up_rest(models, seen.append)
+    asked = {(one.model, one.beam, one.critic) for one in seen[:-1]}
+    assert asked == set(itertools.product(models, (4, 16, 64), (True, False)))
+    assert seen[-1] == "searches with any beam are ready"
+
+
 # The API, as a stranger uses it.
 
 GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
@@ -292,6 +440,8 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
         ({**GOOD, "utterances": ["x" * 301]}, 422, "utterances.0: String should have at most 300 characters"),
         ({**GOOD, "utterances": ["  "]}, 422, "utterance 1 is empty"),
         ({**GOOD, "utterances": ["\x00"]}, 200, ""),
+        ({**GOOD, "begin": ["1 AJump"]}, 422, "unknown token 'AJump'"),
+        ({**GOOD, "begin": ["1 " * 100]}, 422, "the commands to begin with have 100 tokens, more than"),
         ({**GOOD, "utterances": ["x" * 3_000_000]}, 413, "more than 65536 bytes"),
         ({**GOOD, "utterances": "go"}, 422, "utterances: Input should be a valid list"),
         ({**GOOD, "world": 3}, 422, "world: Input should be a valid string"),
@@ -321,6 +471,7 @@ def test_bad_requests_are_told_what_is_wrong(server, body, status, words):
         ({"beam": 5}, "beam: Input should be 4, 16 or 64"),
         ({"utterances": []}, "utterances: List should have at least 1 item"),
         ({"utterances": ["go"] * 6}, "utterances: List should have at most 5 items"),
+        ({"utterances": ["go", "  "]}, "utterance 2 is empty"),
         ({"target": "1:0 1:1"}, "target: element 2 ('1:1'): expected position 2, in order"),
     ],
 )
@@ -358,7 +509,7 @@ def test_only_this_machine_is_answered(server):
 
 
 def test_models_say_where_they_come_from(server):
-    first, second = httpx.get(f"{server}/api/models").json()["models"]
+    first, second, *_ = httpx.get(f"{server}/api/models").json()["models"]
     assert (first["name"], second["name"]) == (MODEL, OTHER)
     assert (first["domain"], first["critic"]) == ("tangrams", True)
     assert first["provenance"]["steps"] == 7

@@ -8,7 +8,6 @@ from vbsix.data.examples import Row
 from vbsix.evaluation import Prediction
 from vbsix.parser import Parse, Reading
 from vbsix.reports.analysis import (
-    NO_PROGRAM,
     confident_mistakes,
     confusion,
     kind_of_change,
@@ -68,14 +67,19 @@ def test_steps_end_with_the_first_wrong_world():
         (1, "remove", "remove", True),
         (2, "swap", "remove", False),
         (1, "remove", "remove", False),
-        (1, "remove", NO_PROGRAM, False),
+        (1, "remove", None, False),
     ]
     by_position = {share.name: (share.count, share.right) for share in shares(steps, lambda step: str(step.position))}
     assert by_position == {"1": (4, 2), "2": (2, 1)}
     assert confusion(steps) == {
-        "remove": Counter({"remove": 3, NO_PROGRAM: 1}),
+        "remove": Counter({"remove": 3}),  # what found no program is wrong, but taken for nothing else
         "swap": Counter({"swap": 1, "remove": 1}),
     }
+
+
+def test_without_programs_nothing_is_taken_for_another():
+    unknown = Prediction(RIGHT.row, NONE.parse, (None, False))
+    assert confusion(read_steps("tangrams", [NONE, unknown])) == {}
 
 
 def test_the_most_confident_mistakes_come_first_each_row_once():

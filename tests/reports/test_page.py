@@ -6,6 +6,8 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import open_browser
 from tiny_run import make_run
 
 from vbsix.cli import app
@@ -74,6 +76,17 @@ def test_results_and_mistakes_are_there(page):
     assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
     assert {"predicted", "should be", "at first"} <= set(outline.texts["figcaption"])
     assert outline.texts["q"]
+
+
+def test_it_fits_a_phone_and_is_accessible(page):
+    with open_browser() as browser:
+        for scheme, width in (("light", 1000), ("dark", 1000), ("light", 360)):
+            opened = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+            opened.set_content(page)
+            opened.get_by_text("All settings").first.click()
+            assert opened.evaluate("document.documentElement.scrollWidth") <= width
+            found = Axe().run(opened)
+            assert not found.response["violations"], found.generate_report()
 
 
 def test_bad_arguments_are_one_message(tmp_path, capsys, monkeypatch):

@@ -90,11 +90,12 @@ def toy(values: dict[int, float] | None = None) -> Tables:
 
 
 @functools.cache
-def compiled(config: SearchConfig, with_critic: bool):
+def compiled(config: SearchConfig, with_critic: bool, prefix: tuple[int, ...] | None = None):
     def search(tables):
         domain = TableDomain(tables, LONGEST // INSTRUCTIONS)
         critic = domain.critic if with_critic else None
-        problem = Problem(jnp.int32(S0), jnp.int32(INSTRUCTIONS), jnp.int32(T))
+        begin = None if prefix is None else jnp.array(prefix)
+        problem = Problem(jnp.int32(S0), jnp.int32(INSTRUCTIONS), jnp.int32(T), begin)
         key = jax.random.key(0)
         return beam_search(domain, domain.policy, critic, problem, key, instructions=INSTRUCTIONS, config=config)
 
@@ -149,6 +150,14 @@ def graph():
 def test_merging_adds_probabilities(graph):
     assert_beam(beams(graph)[2], S4=0.5 * 0.6 + 0.3 * 0.9, S3=0.5 * 0.3)
     assert_beam(beams(graph)[3], S5=0.57 * 0.4 + 0.15 * 0.5, S4=0.57 * 0.5)
+
+
+def test_a_given_prefix_is_kept_to_with_its_probability():
+    found = compiled(SearchConfig(beam=2, epsilon=0.0), False, (1, 0, -1, -1, -1, -1))(toy())
+    assert_beam(beams(found)[1], S2=0.3)
+    assert_beam(beams(found)[2], S4=0.3 * 0.9)
+    assert_beam(beams(found)[3], S4=0.3 * 0.9 * 0.5, S5=0.3 * 0.9 * 0.4)
+    assert set(extract(found, 8)) == {"baaaa", "babaaa"}
 
 
 def test_in_program_space_prefixes_stay_apart():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
-from vbsix.errors import InvalidWorld, VbsixError
+from vbsix.errors import VbsixError, naming
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
@@ -68,12 +67,16 @@ def search(
     """
     language = open_domain(domain)
     domain = language.name
-    worlds = _parse("--world", world, language.parse_world), _parse("--target", target, language.parse_target)
+    with naming("--world"):
+        start = language.parse_world(world)
+    with naming("--target"):
+        end = language.parse_target(target)
     learned = _read(checkpoint, domain, utterances) if checkpoint else None
     policy = str(checkpoint) if checkpoint else UNIFORM
     inspection = run_search(
         domain,
-        *worlds,
+        start,
+        end,
         len(utterances),
         learned,
         space=space.value,
@@ -159,13 +162,6 @@ def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy,
     if unknown := parser.unknown_words(utterances):
         typer.echo(f"The model does not know: {', '.join(unknown)}", err=True)
     return parser.policy, parser.read(utterances)
-
-
-def _parse(option: str, text: str, parse: Callable[[str], Any]) -> Any:
-    try:
-        return parse(text)
-    except InvalidWorld as error:
-        raise InvalidWorld(f"{option}: {error}") from None
 
 
 def print_search(inspection: Inspection, policy: str, beam: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +40,7 @@ def serve(
     try:
         import uvicorn
 
-        from vbsix.playground.answers import warm_up
+        from vbsix.playground.answers import warm_up, warm_up_rest
         from vbsix.playground.app import LOOPBACK, create_app
     except ModuleNotFoundError as error:
         raise VbsixError(NO_EXTRA) from error
@@ -55,10 +57,11 @@ def serve(
                 "it knows no passwords and no encryption.",
                 err=True,
             )
-        began = time.monotonic()
-        warm_up(loaded, lambda text: typer.echo(text, err=True))
+        began, tell = time.monotonic(), functools.partial(typer.echo, err=True)
+        warm_up(loaded, tell)
         address = f"[{host}]" if ":" in host else host
         typer.echo(f"ready after {time.monotonic() - began:.0f} s: http://{address}:{listener.getsockname()[1]}")
+        threading.Thread(target=warm_up_rest, args=(loaded, tell), daemon=True).start()
         app = create_app(loaded, hosts=[*LOOPBACK, host] if local else ["*"])
         uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 from vbsix.data.synthetic import Synthetic, generate
 from vbsix.data.synthetic.corpus import GRAMMARS
-from vbsix.errors import InvalidWorld
+from vbsix.errors import naming
 from vbsix.inspection import Inspection
 from vbsix.parser import Reading
 from vbsix.playground.messages import (
     MOST_UTTERANCES,
     READINGS,
+    Beam,
     CommandRead,
     ParseAnswer,
     ParseRequest,
@@ -40,15 +45,37 @@ def warm_up(models: Mapping[str, Model], say: Callable[[str], None] = lambda tex
         say(f"getting ready: {model.name} ({number} of {len(models)})")
         if model.domain not in GRAMMARS:
             continue
-        row = examples(model.domain)[0].row
-        world, target, said = str(row.worlds[0]), str(row.worlds[-1]), list(row.utterances)
-        parses = [ParseRequest(model=model.name, world=world, utterances=(said * 10)[:room]) for room in ROOMS]
-        search = SearchRequest(model=model.name, world=world, target=target, utterances=said)
+        search = _usual_search(model)
+        said = search.utterances * MOST_UTTERANCES
+        parses = [ParseRequest(model=model.name, world=search.world, utterances=said[:room]) for room in ROOMS]
         with ThreadPoolExecutor() as pool:
             calls = [pool.submit(answer_search, model, search)]
             calls += [pool.submit(answer_parse, model, request) for request in parses]
         for call in calls:
             call.result()
+    _give_back_memory()
+
+
+def warm_up_rest(models: Mapping[str, Model], say: Callable[[str], None] = lambda text: None) -> None:
+    """Compiles what is asked for less often, while the server is at work: searches of all kinds."""
+    for beam, critic in itertools.product(get_args(Beam), (True, False)):
+        for model in models.values():
+            if model.domain in GRAMMARS:
+                answer_search(model, _usual_search(model).model_copy(update={"beam": beam, "critic": critic}))
+    _give_back_memory()
+    say("searches with any beam are ready")
+
+
+def _give_back_memory() -> None:
+    """Compiling leaves gigabytes behind that nobody uses, and that glibc keeps unless it is told."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such call
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _usual_search(model: Model) -> SearchRequest:
+    row = examples(model.domain)[0].row
+    world, target = str(row.worlds[0]), str(row.worlds[-1])
+    return SearchRequest(model=model.name, world=world, target=target, utterances=list(row.utterances))
 
 
 @functools.cache
@@ -60,11 +87,12 @@ def examples(domain: str) -> list[Synthetic]:
 def answer_parse(model: Model, request: ParseRequest) -> ParseAnswer:
     """Parses, with pictures of all worlds."""
     if not request.utterances:
-        _check_world(model, "world", request.world)
+        with naming("world"):
+            model.parser.domain.parse_world(request.world)
         return ParseAnswer(readings=[], unknown_words=[], unread_words=[], pictures=_pictures(model, [request.world]))
     best = min(READINGS, model.parser.config.run.evaluation_beam)
     room = next(room for room in ROOMS if len(request.utterances) <= room)
-    found = model.parser.parse(request.world, request.utterances, best, room)
+    found = model.parser.parse(request.world, request.utterances, best, room, request.begin)
     worlds = [world for reading in found.readings for world in reading.worlds]
     return ParseAnswer(
         readings=[_reading(model.domain, reading) for reading in found.readings],
@@ -76,8 +104,6 @@ def answer_parse(model: Model, request: ParseRequest) -> ParseAnswer:
 
 def answer_search(model: Model, request: SearchRequest) -> SearchAnswer:
     """Searches in both spaces."""
-    _check_world(model, "world", request.world)
-    _check_world(model, "target", request.target)
     answers, worlds = {}, {request.world, request.target}
     for space in ("execution", "program"):
         listed, drawn = search(
@@ -115,13 +141,6 @@ def _reading(domain: str, reading: Reading) -> ReadingFound:
         for command, probability, world in parts
     ]
     return ReadingFound(commands=commands, probability=reading.probability, confidence=reading.confidence)
-
-
-def _check_world(model: Model, name: str, world: str) -> None:
-    try:
-        model.parser.domain.parse_world(world)
-    except InvalidWorld as error:
-        raise InvalidWorld(f"{name}: {error}") from None
 
 
 def _pictures(model: Model, worlds: Iterable[str]) -> dict[str, str]:

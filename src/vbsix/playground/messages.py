@@ -11,9 +11,11 @@ from vbsix.playground.searching import MOST_UTTERANCES as MOST_SEARCHED
 
 MOST_UTTERANCES = 10
 READINGS = 8
+Beam = Literal[4, 16, 64]
 
 ModelName = Annotated[str, Field(max_length=200, description="One of those that /api/models lists.")]
 World = Annotated[str, Field(max_length=200, description="A world in the data's text form.", examples=["1:0 2:3 3:4"])]
+Command = Annotated[str, Field(max_length=300, description="Tokens with spaces between them.")]
 Utterance = Annotated[str, Field(min_length=1, max_length=300, examples=["remove the second shape"])]
 
 
@@ -27,6 +29,9 @@ class ParseRequest(_Strict):
     utterances: list[Utterance] = Field(
         max_length=MOST_UTTERANCES, description="The instructions in order; with none, the world is drawn."
     )
+    begin: list[Command] = Field(
+        default=[], max_length=MOST_UTTERANCES, description="Commands chosen before: all readings begin with them."
+    )
 
 
 class SearchRequest(_Strict):
@@ -34,7 +39,7 @@ class SearchRequest(_Strict):
     world: World
     target: World
     utterances: list[Utterance] = Field(min_length=1, max_length=MOST_SEARCHED)
-    beam: Annotated[Literal[4, 16, 64], Field(description="How many states each iteration keeps.")] = 16
+    beam: Annotated[Beam, Field(description="How many states each iteration keeps.")] = 16
     critic: Annotated[bool, Field(description="Whether the model's critic ranks, if it has one.")] = True
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
+from vbsix.errors import naming
 from vbsix.inspection import Inspection, inspect_search
 from vbsix.models import Critic, Policy
 from vbsix.models.critic import CriticTables
@@ -57,26 +58,32 @@ def search(
     domain, parser = model.parser.domain, model.parser
     words = parser.word_ids(utterances, MOST_UTTERANCES)
     config = SearchConfig(space=space, beam=beam, epsilon=0.0, program_beam=EXTRACTED)
-    problem = Problem(domain.parse_world(world), jnp.int32(len(utterances)), domain.parse_world(target))
+    with naming("world"):
+        start = domain.parse_world(world)
+    with naming("target"):
+        end = domain.parse_target(target)
+    problem = Problem(start, jnp.int32(len(utterances)), end)
     reader, vectors = (model.critic.critic, model.critic.vectors) if model.critic else (None, None)
-    programs, graph, tables = _search(
-        domain,
-        parser.policy,
-        parser.words.vectors,
-        reader,
-        vectors,
-        words,
-        problem,
-        jax.random.key(0),
-        config=config,
-        critic_ranks=critic and reader is not None,
-    )
-    best = jax.tree.map(lambda leaf: np.asarray(leaf)[:PROGRAMS], programs)
-    first_late = np.int32(len(utterances) - config.critic_instructions)
-    values = functools.partial(_values, domain, reader, tables, first_late) if reader else None
-    listed, drawn = (
-        inspect_search(domain, graph, best, space=space, limit=limit, values=values) for limit in (LISTED, DRAWN)
-    )
+    with domain.alone():
+        programs, graph, tables = _search(
+            domain,
+            parser.policy,
+            parser.words.vectors,
+            reader,
+            vectors,
+            words,
+            problem,
+            jax.random.key(0),
+            config=config,
+            critic_ranks=critic and reader is not None,
+        )
+        best = jax.tree.map(lambda leaf: np.asarray(leaf)[:PROGRAMS], programs)
+        domain.raise_failure()
+        first_late = np.int32(len(utterances) - config.critic_instructions)
+        values = functools.partial(_values, domain, reader, tables, first_late) if reader else None
+        listed, drawn = (
+            inspect_search(domain, graph, best, space=space, limit=limit, values=values) for limit in (LISTED, DRAWN)
+        )
     return listed, drawn
 
 

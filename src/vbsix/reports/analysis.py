@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from vbsix.evaluation import Prediction
 
-NO_PROGRAM = "no program"
 NOTHING = "nothing"
 
 
@@ -61,8 +60,8 @@ class ReadStep:
     """Of its utterance, from 1."""
     kind: str
     """What it should have done."""
-    predicted: str
-    """What it did."""
+    predicted: str | None
+    """What it did; None where no program was found."""
     right: bool
 
 
@@ -78,7 +77,7 @@ def _steps(domain: str, prediction: Prediction) -> Iterator[ReadStep]:
         after = prediction.row.worlds[place + 1]
         if after is None or right is None:
             return
-        predicted = kind_of_change(domain, before, readings[0].worlds[place]) if readings else NO_PROGRAM
+        predicted = kind_of_change(domain, before, readings[0].worlds[place]) if readings else None
         yield ReadStep(place + 1, kind_of_change(domain, before, after), predicted, right)
         if not right:
             return
@@ -105,10 +104,11 @@ def shares(steps: Sequence[ReadStep], name_of: Callable[[ReadStep], str]) -> lis
 
 
 def confusion(steps: Iterable[ReadStep]) -> Mapping[str, Counter[str]]:
-    """For each kind that was wanted how often each kind was predicted."""
+    """For each kind that was wanted how often each kind was predicted; where nothing was, nothing is confused."""
     table: dict[str, Counter[str]] = {}
     for step in steps:
-        table.setdefault(step.kind, Counter())[step.predicted] += 1
+        if step.predicted is not None:
+            table.setdefault(step.kind, Counter())[step.predicted] += 1
     return dict(sorted(table.items()))
 
 

@@ -33,6 +33,7 @@ from vbsix.training.config import to_toml
 from vbsix.training.run import Run
 from vbsix.wording import in_words
 
+NOTHING_COUNTED = "There is nothing to count."
 MISTAKES = 6
 SPURIOUS = 4
 STYLE = Path(__file__).with_name("style.css")
@@ -119,7 +120,7 @@ def _section(one: Examined, found: Report) -> str:
 
 
 def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Figure:
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    figure = Figure(layout="constrained")
     axes = figure.subplots()
     for place, (one, found) in enumerate(zip(runs, results, strict=True)):
         lengths = [int(name) + 0.06 * (place - (len(runs) - 1) / 2) for name in found.accuracy]
@@ -138,6 +139,7 @@ def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Fig
 def _figure(figure: Figure, words: str) -> str:
     """A drawing in the page itself; as an image, so that the names in it are its own."""
     file = io.BytesIO()
+    figure.set_size_inches(10, 3.6)  # one size, so that their letters are of one size too
     with rc_context({"svg.hashsalt": "vbsix", "svg.fonttype": "none"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     data = base64.b64encode(file.getvalue()).decode()
@@ -156,7 +158,7 @@ def _bars(rows: Sequence[tuple[str, float, str]]) -> str:
         bar = tag("span", "&#8203;", class_="bar", style=f"width:{100 * share:.1f}%")
         cells = tag("th", plain(name), scope="row"), tag("td", bar, class_="bars"), tag("td", plain(words))
         lines.append(tag("tr", *cells))
-    return tag("table", tag("tbody", *lines)) if lines else tag("p", "There is nothing to count.")
+    return tag("table", tag("tbody", *lines)) if lines else tag("p", NOTHING_COUNTED)
 
 
 def _share(share: Share, name: str) -> tuple[str, float, str]:
@@ -199,10 +201,12 @@ def _results(found: Report) -> str:
 
 
 def _confusion(steps: Sequence[ReadStep]) -> str:
-    table = confusion(steps)
-    kinds = sorted({kind for row in table.values() for kind in row} | set(table))
+    counts = confusion(steps)
+    if not counts:
+        return tag("p", NOTHING_COUNTED)
+    kinds = sorted({kind for row in counts.values() for kind in row} | set(counts))
     lines = []
-    for wanted, row in table.items():
+    for wanted, row in counts.items():
         total = row.total()
         cells = [
             tag(
@@ -215,7 +219,8 @@ def _confusion(steps: Sequence[ReadStep]) -> str:
         ]
         lines.append(tag("tr", tag("th", plain(wanted), scope="row"), *cells))
     heads = [tag("th", plain(kind), scope="col") for kind in ("wanted / done", *kinds)]
-    return tag("div", tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines)), class_="wide", tabindex="0")
+    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines), class_="counts")
+    return tag("div", table, class_="wide", tabindex="0")
 
 
 def _shade(share: float) -> str:

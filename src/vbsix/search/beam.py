@@ -37,6 +37,8 @@ class Problem(NamedTuple):
     """M, the number of instructions."""
     target: Target | None
     """Target denotation; None when predicting: then every finished program counts as correct."""
+    prefix: Int[Any, " L"] | None = None
+    """Tokens that all programs begin with, then -1; None for none."""
 
 
 class Beam(NamedTuple):
@@ -113,7 +115,11 @@ def beam_search(
 
     def iterate(beam: Beam, step: tuple[Array, PRNGKeyArray]) -> tuple[Beam, Graph]:
         iteration, key = step
-        expansion, successors, kinds = _expand(domain, policy, problem, beam, iteration < limit, config)
+        allowed = jnp.broadcast_to(iteration < limit, len(domain.tokens))
+        if problem.prefix is not None:
+            given = jnp.asarray(problem.prefix)[iteration]
+            allowed &= (given < 0) | (jnp.arange(len(domain.tokens)) == given)
+        expansion, successors, kinds = _expand(domain, policy, problem, beam, allowed, config)
         live = (kinds == LIVE) & (iteration + 1 < limit)
         log_successors = beam.log_chart[:, None] + expansion.log_policy
         log_prefixes = jnp.where(live, log_successors.reshape(-1), -jnp.inf)
@@ -154,14 +160,14 @@ def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Bea
 
 
 def _expand(
-    domain: Domain, policy: Policy, problem: Problem, beam: Beam, within_limit: Bool[Array, ""], config: SearchConfig
+    domain: Domain, policy: Policy, problem: Problem, beam: Beam, allowed: Bool[Array, " A"], config: SearchConfig
 ):
     """All transitions out of a beam, the successors (flat) and their kinds (flat)."""
     successors, valid = jax.vmap(domain.expand)(beam.states)
     log_policy = jax.vmap(policy)(beam.states, valid)
     if config.exploration == "sampling":
         log_policy = jax.vmap(lambda log_policy, valid: behaviour(log_policy, valid, config.epsilon))(log_policy, valid)
-    valid &= beam.alive[:, None] & within_limit & jnp.isfinite(log_policy)
+    valid &= beam.alive[:, None] & allowed[None, :] & jnp.isfinite(log_policy)
     if config.prune:
         valid &= ~jax.vmap(jax.vmap(domain.is_dead_end))(successors)
     finished = jax.vmap(jax.vmap(domain.instructions_done))(successors) == problem.instructions

@@ -5,7 +5,7 @@ import { $, ask, h } from "./dom.js";
 const description = await ask("/openapi.json");
 const { schemas } = description.components;
 const docs = $("docs");
-docs.prepend(h("p", {}, description.info.description));
+docs.prepend(h("p", {}, marked(description.info.description)));
 
 for (const [path, methods] of Object.entries(description.paths)) {
   for (const [method, operation] of Object.entries(methods)) {
@@ -17,16 +17,21 @@ for (const [path, methods] of Object.entries(description.paths)) {
         "article",
         {},
         h("h2", {}, h("code", {}, `${method.toUpperCase()} ${path}`)),
-        h("p", {}, operation.description),
+        h("p", {}, marked(operation.description)),
         fields("Parameter", (operation.parameters ?? []).map((one) => [one.name, one.schema, one.required, one.description])),
         body && fields("Takes", properties(body)),
         fields("Gives", properties(answer)),
         h("h3", {}, "Refuses"),
-        h("ul", {}, refusals.map(([status, { description }]) => h("li", {}, h("code", {}, status), ` ${description}`))),
+        h("ul", {}, refusals.map(([status, { description }]) => h("li", {}, h("code", {}, status), " ", marked(description)))),
         body && h("pre", { tabIndex: 0 }, `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${JSON.stringify(example(body))}'`)
       )
     );
   }
+}
+
+/** A text with what stands between backticks as code. */
+function marked(text) {
+  return text.split("`").map((part, place) => (place % 2 ? h("code", {}, part) : part));
 }
 
 function resolve(schema) {

@@ -13,6 +13,7 @@ const MOST_SEARCHED = 5;
 const DEBOUNCE = 30;
 const SEARCH_DEBOUNCE = 300;
 const VIEWS = ["play", "search", "compare"];
+const UNREAD = { kept: [], read: [] }; // no command is chosen by hand
 
 let models = [];
 let state = null;
@@ -21,8 +22,9 @@ let step = 0;
 let pictures = {};
 let notice = ""; // what is wrong with the address
 let asking = new AbortController(); // ends what was asked for an older state
+let parsing = Promise.resolve(); // the last question
 const panel = $("panel");
-const stage = worldView("First world", (world) => change({ world, read: [] }));
+const stage = worldView("First world", (world) => change({ world, ...UNREAD }));
 $("stage").append(stage.element);
 const instructions = instructionList({
   most: MOST_INSTRUCTIONS,
@@ -34,15 +36,23 @@ const searching = searchPanel(panel, (changes) => change(changes));
 
 // The state and the address.
 
-function fromAddress() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  const model = models.find(({ name }) => name === given.get("model"));
-  if (given.get("model") && !model) notice = `There is no model ${given.get("model")} here; this is ${models[0].name}.`;
+/** What the address says. Where its model is not here, another one of its domain stands in, or else none of it fits. */
+async function fromAddress() {
+  let given = new URLSearchParams(location.hash.slice(1));
+  const [name, domain] = [given.get("model"), given.get("domain")];
+  const fitting = models.filter((one) => !domain || one.domain === domain);
+  const model = fitting.find((one) => one.name === name) ?? fitting[0] ?? models[0];
+  notice = name && name !== model.name ? `There is no model ${name} here; this is ${model.name}.` : "";
+  if (!fitting.length) {
+    notice = `There is no model of ${domain} here; this is ${model.name}, a model of ${model.domain}.`;
+    given = new URLSearchParams({ view: given.get("view") ?? "" });
+  }
   return {
     view: VIEWS.includes(given.get("view")) ? given.get("view") : "play",
-    model: (model ?? models[0]).name,
-    world: given.get("world"),
+    model: model.name,
+    world: given.get("world") ?? (await randomWorld(model)),
     say: given.getAll("say").slice(0, MOST_INSTRUCTIONS),
+    kept: given.getAll("kept"),
     read: given.getAll("read"),
     target: given.get("target") ?? "",
     beam: [4, 16, 64].includes(Number(given.get("beam"))) ? Number(given.get("beam")) : 16,
@@ -50,9 +60,19 @@ function fromAddress() {
   };
 }
 
-function toAddress({ view, model, world, say, read, target, beam, critic }) {
-  const pairs = [["view", view], ["model", model], ["world", world], ...say.map((text) => ["say", text])];
-  pairs.push(...read.map((tokens) => ["read", tokens]));
+async function randomWorld(model) {
+  try {
+    return (await ask(`/api/random?${new URLSearchParams({ model: model.name })}`)).world;
+  } catch ({ message }) {
+    notice ||= message; // a domain of one's own: its first world must be typed
+    return "";
+  }
+}
+
+function toAddress({ view, model: name, world, say, kept, read, target, beam, critic }) {
+  const { domain } = models.find((one) => one.name === name);
+  const pairs = [["view", view], ["domain", domain], ["model", name], ["world", world]];
+  for (const [key, texts] of Object.entries({ say, kept, read })) pairs.push(...texts.map((text) => [key, text]));
   if (target) pairs.push(["target", target]);
   if (beam !== 16) pairs.push(["beam", beam]);
   if (!critic) pairs.push(["critic", "no"]);
@@ -76,12 +96,20 @@ function change(changes) {
 let committed = null;
 function type(say) {
   committed ??= toAddress(state);
-  const same = say.findIndex((text, place) => text !== state.say[place]);
-  state = { ...state, say, read: state.read.slice(0, same < 0 ? say.length : same) };
-  step = say.length;
+  const changed = say.findIndex((text, place) => text !== state.say[place]);
+  const decided = state.read.length ? state.read : state.kept;
+  state = { ...state, say, kept: decided.slice(0, changed < 0 ? say.length : changed), read: [] };
   instructions.update(say, true);
   clearTimeout(type.timer);
-  type.timer = setTimeout(refresh, DEBOUNCE);
+  type.timer = setTimeout(askNext, DEBOUNCE, state);
+}
+
+/** Asks one question at a time: a server that is behind would be asked for ever more that nobody waits for. */
+async function askNext(typed) {
+  await parsing.catch(() => {});
+  if (typed !== state) return; // more was typed meanwhile
+  step = state.say.length;
+  refresh();
 }
 
 function commit() {
@@ -95,21 +123,28 @@ function commit() {
   committed = null;
 }
 
-addEventListener("popstate", () => {
+/** Shows what the address says, which then says all of it. */
+async function open() {
   committed = null;
-  state = fromAddress();
+  const asked = location.href;
+  const given = await fromAddress();
+  if (asked !== location.href) return; // it went on meanwhile
+  state = given;
+  history.replaceState({ depth: history.state?.depth ?? 0 }, "", toAddress(state));
+  step = state.say.length;
   drawSettings();
   instructions.update(state.say);
-  step = state.say.length;
-  refresh();
-});
+  await refresh();
+}
+
+addEventListener("popstate", guarded(open));
 
 // What is shown.
 
 const model = () => models.find(({ name }) => name === state.model);
 const reading = () => answer?.readings[chosen()];
 
-/** The reading that begins with the commands chosen by hand, or else the best. */
+/** The reading that was chosen by hand, or else the best. */
 function chosen() {
   const fits = ({ commands }) => state.read.every((tokens, place) => commands[place]?.tokens.join(" ") === tokens);
   const found = answer.readings.findIndex(fits);
@@ -124,7 +159,9 @@ async function refresh() {
   const asked = state;
   const { signal } = asking;
   try {
-    const found = await ask("/api/parse", { model: asked.model, world: asked.world, utterances: asked.say }, signal);
+    const request = { model: asked.model, world: asked.world, utterances: asked.say, begin: asked.kept };
+    parsing = ask("/api/parse", request, signal);
+    const found = await parsing;
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
@@ -134,7 +171,9 @@ async function refresh() {
     if (state.view === "search") await refreshSearch(signal);
     if (state.view === "compare") await refreshComparison(asked, signal);
   } catch (error) {
-    if (error.name !== "AbortError") complain(error.message);
+    if (error.name === "AbortError") return;
+    complain([notice, error.message].filter(Boolean).join(" "));
+    notice = "";
   }
 }
 
@@ -155,7 +194,8 @@ function draw() {
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
   if (state.view !== "play") return;
   const choosing = document.activeElement?.name === "reading";
-  drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose);
+  const release = state.kept.length ? () => change(UNREAD) : null;
+  drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose, release);
   if (choosing) panel.querySelector("input:checked")?.focus();
 }
 
@@ -192,7 +232,7 @@ async function refreshComparison(asked, signal) {
   const rivals = models.filter(({ domain }) => domain === model().domain);
   const answers = await Promise.all(
     rivals.map(async (rival) => {
-      if (rival.name === asked.model) return [rival, answer];
+      if (rival.name === asked.model && !asked.kept.length) return [rival, answer];
       const request = { model: rival.name, world: asked.world, utterances: asked.say };
       return [rival, await ask("/api/parse", request, signal).catch(({ message }) => ({ message }))];
     })
@@ -252,10 +292,10 @@ function say(text) {
 // What is clicked.
 
 async function choosing(domain) {
-  const first = models.find((one) => one.domain === domain).name;
-  const { world } = await ask(`/api/random?${new URLSearchParams({ model: first })}`);
+  const first = models.find((one) => one.domain === domain);
+  const world = await randomWorld(first);
   step = 0;
-  change({ model: first, world, say: [], read: [], target: "" });
+  change({ model: first.name, world, say: [], ...UNREAD, target: "" });
   document.querySelector("#domains input:checked")?.focus();
 }
 
@@ -263,7 +303,7 @@ async function giveRandom(withInstructions) {
   const { world, utterances, target } = await ask(`/api/random?${new URLSearchParams({ model: state.model })}`);
   step = withInstructions ? utterances.length : 0;
   const own = withInstructions ? { say: utterances, target: state.view === "search" ? target : "" } : { target: "" };
-  change({ world, read: [], ...own });
+  change({ world, ...UNREAD, ...own });
 }
 
 $("random").addEventListener("click", guarded(() => giveRandom(false)));
@@ -279,7 +319,7 @@ $("share").addEventListener("click", async () => {
   $("share").textContent = copied ? "Copied" : "The link is in the address bar";
   setTimeout(() => ($("share").textContent = "Copy link"), 1500);
 });
-$("model").addEventListener("change", () => change({ model: $("model").value, read: [] }));
+$("model").addEventListener("change", () => change({ model: $("model").value, ...UNREAD }));
 $("back").addEventListener("click", () => goTo(step - 1));
 $("forth").addEventListener("click", () => goTo(step + 1));
 $("step").addEventListener("input", () => goTo(Number($("step").value)));
@@ -292,15 +332,8 @@ $("skip").addEventListener("click", (event) => {
 
 async function start() {
   ({ models } = await ask("/api/models"));
-  const given = fromAddress();
-  given.world ??= (await ask(`/api/random?${new URLSearchParams({ model: given.model })}`)).world;
-  state = given;
   if (!history.state) sessionStorage.removeItem("deepest");
-  history.replaceState({ depth: history.state?.depth ?? 0 }, "", toAddress(state));
-  step = state.say.length;
-  drawSettings();
-  instructions.update(state.say);
-  await refresh();
+  await open();
   document.body.dataset.ready = "yes";
 }
 

@@ -2,7 +2,8 @@
 
 import { h, share } from "./dom.js";
 
-export function drawReadings(panel, answer, chosen, onchoose) {
+/** `onrelease`, where there is one, gives up the commands that were chosen before the last instructions. */
+export function drawReadings(panel, answer, chosen, onchoose, onrelease) {
   if (!answer) return;
   const { readings } = answer;
   const notes = [];
@@ -11,6 +12,7 @@ export function drawReadings(panel, answer, chosen, onchoose) {
   panel.replaceChildren(
     h("h2", { id: "readings-title" }, "Readings"),
     ...notes.map((note) => h("p", { className: "note" }, note)),
+    onrelease ? h("p", { className: "row quiet" }, KEPT, h("button", { type: "button", onclick: onrelease }, "Read anew")) : "",
     readings.length
       ? h(
           "fieldset",
@@ -21,6 +23,7 @@ export function drawReadings(panel, answer, chosen, onchoose) {
   );
 }
 
+const KEPT = "All of them begin as you chose.";
 const INTRODUCTION =
   "Type an instruction: its readings appear here, the most probable first. Choose another one if it is not what you meant.";
 

@@ -165,20 +165,23 @@ export function worldView(label, onchange) {
   }
 
   function drawPalette(rules, contents) {
-    const focused = palette.contains(document.activeElement) ? document.activeElement.textContent : null;
+    const focused = palette.contains(document.activeElement) && document.activeElement.dataset.choice;
     palette.setAttribute("aria-label", rules.name(chosen));
     const groups = Object.entries(rules.choices(contents, chosen)).map(([name, choices]) =>
       h(
         "p",
-        {},
+        { role: "group", "aria-label": name },
         h("span", { className: "quiet" }, `${name}: `),
-        choices.map(([words, result]) =>
-          h("button", { type: "button", className: `swatch ${words}`, onclick: () => onchange(result) }, words)
-        )
+        choices.map(([words, result]) => {
+          const choice = { "data-choice": `${name}: ${words}`, onclick: () => onchange(result) };
+          return h("button", { type: "button", className: `swatch ${words}`, ...choice }, words);
+        })
       )
     );
     palette.replaceChildren(h("strong", {}, rules.name(chosen)), ...groups);
-    if (focused) [...palette.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
+    if (!focused) return;
+    const same = [...palette.querySelectorAll("button")].find((button) => button.dataset.choice === focused);
+    (same ?? places.children[chosen]).focus(); // what cannot be done twice leads back to its place
   }
 
   return {
