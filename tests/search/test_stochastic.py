@@ -35,18 +35,20 @@ SYSTEM = TableDomain(Tables(SUCCESSOR, DONE, DONE, np.log(POLICY).astype(np.floa
 PROBLEM = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(1))
 
 
-def expected(epsilon: float) -> np.ndarray:
-    """The probability to be in each state after two random tokens."""
+def drawn_from(epsilon: float) -> np.ndarray:
+    """The probability of each token in each state; what the policy gives to invalid ones is lost."""
     valid = SUCCESSOR >= 0
     count = np.maximum(valid.sum(axis=1, keepdims=True), 1)
-    policy = valid * POLICY / np.maximum((valid * POLICY).sum(axis=1, keepdims=True), 1e-9)
-    policy = (1 - epsilon) * policy + epsilon * valid / count
-    chance = np.zeros(7)
+    return valid * ((1 - epsilon) * POLICY + epsilon / count)
+
+
+def expected(epsilon: float) -> np.ndarray:
+    """The probability to be in each state after two random tokens."""
+    policy, chance = drawn_from(epsilon), np.zeros(7)
     for first, second in np.ndindex(2, 3):
         state = SUCCESSOR[0, first]
         if SUCCESSOR[state, second] >= 0:
             chance[SUCCESSOR[state, second]] += policy[0, first] * policy[state, second]
-    assert chance.sum() == pytest.approx(1)
     return chance
 
 
@@ -74,11 +76,10 @@ def test_the_first_slot_is_a_draw_from_the_live_states(beam, epsilon):
     """Also with a beam of 1, where it is one random walk."""
     states, _ = second_beams(beam, epsilon)
     chance = expected(epsilon)
-    first, live = states[:, 0], 1 - chance[5]
+    first, live = states[:, 0], chance.sum() - chance[5]
     if beam == 1:  # a walk that would have ended goes on with another token, so state 1 is as likely as it was
-        from_1 = (1 - epsilon) * 2 / 3 + epsilon / 2
-        below_1 = (1 - epsilon) * np.array([0.5, 0.3]) + epsilon / 3
-        assert_frequency(first == 3, from_1 * below_1[0] / below_1.sum())
+        (at_1, at_2, _), (below_3, below_4, _) = drawn_from(epsilon)[:2]
+        assert_frequency(first == 3, at_1 / (at_1 + at_2) * below_3 / (below_3 + below_4))
     else:
         for state in (3, 4, 6):
             assert_frequency(first == state, chance[state] / live)
@@ -89,7 +90,7 @@ def test_the_second_slot_is_drawn_from_the_rest(epsilon):
     states, _ = second_beams(2, epsilon)
     chance = expected(epsilon)
     for first, second in ((3, 4), (4, 3), (6, 4)):
-        rest = 1 - chance[5] - chance[first]
+        rest = chance.sum() - chance[5] - chance[first]
         assert_frequency(states[states[:, 0] == first, 1] == second, chance[second] / rest)
 
 
@@ -102,7 +103,7 @@ def test_in_program_space_prefixes_are_drawn_and_not_states():
     """Four prefixes live on; the two to state 4 are apart."""
     states, _ = second_beams(4, 0.0, "program")
     assert (np.sort(states, axis=1) == [3, 4, 4, 6]).all()
-    assert_frequency(states[:, 0] == 4, expected(0.0)[4] / (1 - expected(0.0)[5]))
+    assert_frequency(states[:, 0] == 4, expected(0.0)[4] / (expected(0.0).sum() - expected(0.0)[5]))
 
 
 def test_a_beam_as_large_as_the_space_leaves_nothing_to_chance():
@@ -115,7 +116,7 @@ def test_a_beam_as_large_as_the_space_leaves_nothing_to_chance():
 
     tokens, log_probability = quick_jit(jax.vmap(search))(jax.random.split(jax.random.key(1), 20))
     assert (np.asarray(tokens)[:, 0] == [0, 2, -1]).all()
-    np.testing.assert_allclose(np.exp(log_probability), [[2 / 3 * 0.2, 0]] * 20, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(log_probability), [[0.5 * 0.2, 0]] * 20, rtol=1e-5)
 
 
 def test_the_noise_of_a_state_is_that_of_its_best_successor():
@@ -128,8 +129,24 @@ def test_the_noise_of_a_state_is_that_of_its_best_successor():
     assert not np.isnan(noisy).any()
 
 
-def test_behaviour_mixes_over_valid_tokens():
+def test_behaviour_mixes_in_valid_tokens_alone():
     valid = jnp.array([True, False, True])
     found = np.exp(behaviour(jnp.log(jnp.array([0.1, 0.6, 0.3])), valid, 0.2))
-    np.testing.assert_allclose(found, [0.8 * 0.25 + 0.1, 0, 0.8 * 0.75 + 0.1], rtol=1e-5)
-    assert np.isneginf(behaviour(jnp.zeros(3), jnp.zeros(3, bool), 0.2)).all()
+    np.testing.assert_allclose(found, [0.8 * 0.1 + 0.1, 0.8 * 0.6, 0.8 * 0.3 + 0.1], rtol=1e-5)
+
+
+class KnowsDeadEnds(TableDomain):
+    """The same system, which tells that states 2, 3 and 4 lead nowhere; of 2 that is not even true."""
+
+    def is_dead_end(self, state):
+        return (state == 2) | (state == 3) | (state == 4)
+
+
+def test_dead_ends_are_left_out_if_asked():
+    """State 1 is all that is left of the first successors; its way to the end stays."""
+    domain = KnowsDeadEnds(SYSTEM.tables, 3)
+    for prune, alive in ((False, [1, 2, 3]), (True, [1, 1, 0])):
+        config = SearchConfig(beam=4, epsilon=0.0, exploration="sampling", prune=prune)
+        graph = beam_search(domain, domain.policy, None, PROBLEM, jax.random.key(0), instructions=1, config=config)
+        assert np.asarray(graph.beam.alive).sum(axis=1).tolist() == alive
+        assert graph.hit
