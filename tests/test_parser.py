@@ -296,3 +296,46 @@ def test_a_model_too_large_for_half_precision_is_not_written(parser, tmp_path):
     with pytest.raises(VbsixError, match="not finite numbers: words"):
         replace(parser, words=words).export(tmp_path / "half.safetensors", half=True)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def committee(made):
+    return vbsix.load_committee(made[0].folder)
+
+
+def test_a_committee_gives_the_mean_of_its_members_probabilities(made, committee):
+    members, domain = load_all(made[0].folder), committee.domain
+    assert len(members) == len(SEEDS) > 1
+    state = domain.start(domain.parse_world(ROW), 1)
+    valid = domain.expand(state)[1]
+
+    def probabilities(parser):
+        return np.exp(parser.policy.for_example(domain, parser.read(["swap the first and the last"]))(state, valid))
+
+    together = probabilities(committee)
+    np.testing.assert_allclose(together, np.mean([probabilities(member) for member in members], axis=0), rtol=1e-4)
+    assert np.abs(together - probabilities(members[0])).max() > 1e-5
+
+
+def test_readings_of_a_committee_are_of_different_worlds(committee, requests):
+    for parse in committee.parse_many(requests, best=3):
+        last = [reading.worlds[-1] for reading in parse.readings]
+        assert len(set(last)) == len(last)
+        probabilities = [reading.probability for reading in parse.readings]
+        assert probabilities == sorted(probabilities, reverse=True)
+        for reading in parse.readings:
+            assert np.prod(reading.command_probabilities) <= reading.probability * (1 + 1e-4)
+            assert vbsix.execute("tangrams", parse.world, reading.tokens)[-1].world == reading.worlds[-1]
+
+
+def test_a_committee_can_be_exported(committee, requests, tmp_path):
+    path = tmp_path / "committee.safetensors"
+    committee.export(path)
+    again = vbsix.load(path)
+    assert again.provenance["seed"] == list(SEEDS)
+    for one, other in zip(committee.parse_many(requests), again.parse_many(requests), strict=True):
+        assert [reading.tokens for reading in one.readings] == [reading.tokens for reading in other.readings]
+    with pytest.raises(VbsixError, match="decide together"):
+        vbsix.load(path, seed=SEEDS[0])
+    with pytest.raises(VbsixError, match="folder"):
+        vbsix.load_committee(path)

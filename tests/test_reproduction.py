@@ -28,8 +28,8 @@ from vbsix.training.task import load_task
 TINY = [*ARGUMENTS, "--seeds=3", "--domains=tangrams", "--methods=vbsix"]
 NAME = "synthetic-tangrams-vbsix"
 KEYS = {
-    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "spurious", "between",
-    "critic", "config", "metrics", "command", "date", "device", "processor", "cores", "versions",
+    "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "committee", "spurious",
+    "between", "critic", "config", "metrics", "command", "date", "device", "processor", "cores", "versions",
 }  # fmt: skip
 
 
@@ -86,6 +86,7 @@ def faked(monkeypatch):
     monkeypatch.setattr(runs, "train", train)
     monkeypatch.setattr(runs, "evaluate_splits", evaluate_splits)
     monkeypatch.setattr(runs, "_look_closer", lambda *_: {})
+    monkeypatch.setattr(runs, "evaluate_committee", lambda *_: {"test": {"1": [5], "of": "all"}})
 
 
 def test_a_result_says_what_was_run_and_what_came_of_it(ended):
@@ -99,6 +100,7 @@ def test_a_result_says_what_was_run_and_what_came_of_it(ended):
     assert result["best"]["accuracy"].keys() == {"held-out"}
     for measured in (result["accuracy"], result["best"]["accuracy"]):
         assert all(len(shares) == 3 for by_length in measured.values() for shares in by_length.values())
+    assert [len(share) for share in result["committee"]["accuracy"]["held-out"].values()] == [1, 1]
     assert set(result["best"]["steps"]) <= {6, 10}
     assert {"hit", "hit_longest", "value_error", "paths", "correct_discarded", "policy_loss"} <= result[
         "metrics"
@@ -119,10 +121,10 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     lines = (out / "table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
-    assert len(by_run) == 18
+    assert len(by_run) == 21
     shares = read_result(out, NAME)["accuracy"]["held-out"]["1"]
     assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{100 * sum(shares) / 3:.1f} ± ")
-    assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-"]
+    assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-", "-"]
     assert sum(line.startswith(f"- {NAME}: 10 steps in ") for line in lines) == 1
     assert "Mean ± standard deviation over 3 seeds, on the embedded corpus" in printed.out
     assert "best on dev" in printed.out
@@ -226,7 +228,7 @@ def test_the_test_split_is_read_only_where_it_is_shown(ended, tmp_path):
     assert before["best"]["accuracy"] == {}
     assert after["best"]["accuracy"].keys() == {"held-out"}
     assert "from step 10" in printed.out, "it was measured, not trained again"
-    changing = {"best", "accuracy", "seconds", "date", "command"}
+    changing = {"best", "committee", "accuracy", "seconds", "date", "command"}
     assert {name: before[name] for name in KEYS - changing} == {name: after[name] for name in KEYS - changing}
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / f"{NAME}.json").write_text(json.dumps(before))
@@ -278,23 +280,23 @@ def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
 def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     results: dict[Run, None] = dict.fromkeys(plan(TARGETS["table1"].methods, "data", tmp_path, 6, []))
     rows = table_rows(TARGETS["table1"], results)
-    assert ["scene", "vbsix", "3", "-", "-", "34.2 ± 27.5"] in rows
-    assert ["tangrams", "mml", "5", "-", "-", "16.8 ± 14.1"] in rows
-    assert ["alchemy", "vbsix-256", "5", "-", "-", "-"] in rows
+    assert ["scene", "vbsix", "3", "-", "-", "-", "34.2 ± 27.5"] in rows
+    assert ["tangrams", "mml", "5", "-", "-", "-", "16.8 ± 14.1"] in rows
+    assert ["alchemy", "vbsix-256", "5", "-", "-", "-", "-"] in rows
     wide = next(run for run in results if run.folder.name == "scene-vbsix-256")
     assert (wide.method, wide.config.search.beam, wide.config.training.critic) == ("vbsix-256", 256, True)
-    assert len(rows) == 36
+    assert len(rows) == 42
     one = next(run for run in results if run.folder.name == "alchemy-vbsix")
     half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
-    result = {"accuracy": half, "best": {"accuracy": all_of_them}}
+    result = {"accuracy": half, "best": {"accuracy": all_of_them}, "committee": {"accuracy": {"test": {"3": [0.625]}}}}
     assert table_rows(TARGETS["table1"], {one: result}) == [
-        ["alchemy", "vbsix", "3", "50.0 ± 35.4", "100.0 ± 0.0", "74.5 ± 1.1"],
-        ["alchemy", "vbsix", "5", "50.0", "-", "64.8 ± 1.5"],
+        ["alchemy", "vbsix", "3", "50.0 ± 35.4", "100.0 ± 0.0", "62.5", "74.5 ± 1.1"],
+        ["alchemy", "vbsix", "5", "50.0", "-", "-", "64.8 ± 1.5"],
     ]
     prior = dict.fromkeys(plan(["vbsix-orig"], "data", tmp_path, 6, []))
     assert table_rows(TARGETS["prior-work"], prior)[:2] == [
-        ["scene", "vbsix-orig", "3", "-", "-", "23.2", "64.8", "73.9", "-", "34.2 ± 27.5"],
-        ["scene", "vbsix-orig", "5", "-", "-", "14.7", "46.2", "62.0", "72.7", "28.2 ± 20.7"],
+        ["scene", "vbsix-orig", "3", "-", "-", "-", "23.2", "64.8", "73.9", "-", "34.2 ± 27.5"],
+        ["scene", "vbsix-orig", "5", "-", "-", "-", "14.7", "46.2", "62.0", "72.7", "28.2 ± 20.7"],
     ]
     rows = table_rows(TARGETS["critic"], dict.fromkeys(plan(["vbsix"], "data", tmp_path, 6, [])))
     assert [row[-1] for row in rows[:5]] == ["87.0", "78.9", "86.1", "82.1", "-"]

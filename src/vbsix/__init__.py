@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vbsix.domains.stack import hash_words
     from vbsix.errors import InvalidData, InvalidDomain, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
-    from vbsix.parser import Parser, load
+    from vbsix.parser import Parser, load, load_committee
 
 __version__ = "0.1.0"
 
@@ -36,6 +36,7 @@ __all__ = [
     "get_domain",
     "hash_words",
     "load",
+    "load_committee",
     "register_domain",
 ]
 
@@ -46,7 +47,7 @@ _HOMES = {
     "vbsix.domains.stack": ["hash_words"],
     "vbsix.errors": ["InvalidData", "InvalidDomain", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
-    "vbsix.parser": ["Parser", "load"],
+    "vbsix.parser": ["Parser", "load", "load_committee"],
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix import __version__
 from vbsix.data.examples import Arrays, Example, to_arrays
@@ -24,9 +24,9 @@ from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain, State
 from vbsix.errors import UnknownName, VbsixError, naming
 from vbsix.files import read_tensors, write_tensors
-from vbsix.models import Policy
+from vbsix.models import Committee, Policy
 from vbsix.models.policy import PolicyTables
-from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs
+from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs, elect_programs
 from vbsix.search.beam import CORRECT
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, to_tensors
 from vbsix.training.chunk import learner_shapes
@@ -81,14 +81,14 @@ class Parser:
 
     Attributes:
         domain: the language.
-        policy: without the part that projects words.
+        policy: without the part that projects words; that of one seed, or of several which decide together.
         words: the vocabulary; the vectors are projections.
         config: the settings of the run.
-        provenance: method, steps, seed, name of the data and version that the model comes from.
+        provenance: method, steps, seed (or seeds), name of the data and version that the model comes from.
     """
 
     domain: Domain
-    policy: Policy
+    policy: Policy | Committee
     words: Words
     config: Config
     provenance: dict[str, Any]
@@ -251,7 +251,7 @@ class Predictions(NamedTuple):
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
 def predict_readings(
     domain: Domain,
-    policy: Policy,
+    policy: Policy | Committee,
     projections: Float[Any, "V projected"],
     requests: Arrays,
     prefix: Int[Any, " L"] | None = None,
@@ -259,15 +259,20 @@ def predict_readings(
     beam: int,
     best: int,
 ) -> Predictions:
-    """Beam search in program space with the policy alone, for a batch of requests; all programs have the prefix."""
-    search = SearchConfig(space="program", beam=beam, epsilon=0.0)
+    """Beam search with the policy alone, for a batch of requests; all programs have the prefix.
+
+    One policy says which programs it holds for the most probable, as in the paper. A committee says which worlds, by
+    the probability of all programs that lead there, and so searches in execution space.
+    """
+    votes = isinstance(policy, Committee)
+    search = SearchConfig(space="execution" if votes else "program", beam=beam, epsilon=0.0)
 
     def of_request(request: Arrays) -> Predictions:
         actor = policy.for_example(domain, _prepare(policy, projections, request.words))
         problem = Problem(request.world, request.instructions, None, prefix)
         most = request.words.shape[0]
         graph = beam_search(domain, actor, None, problem, jax.random.key(0), instructions=most, config=search)
-        programs = complete_programs(graph, best)
+        programs = elect_programs(domain, graph, best) if votes else complete_programs(graph, best)
         follow = jax.vmap(lambda tokens, vertices: _follow(domain, graph, tokens, vertices, most))
         log_complete = graph.beam.log_chart[:, :, None] + graph.expansion.log_policy
         return Predictions(
@@ -296,9 +301,10 @@ def _follow(
     return done_before, log_commands, jax.tree.map(lambda leaf: leaf[ends], after)
 
 
-def _prepare(policy: Policy, projections: Float[Any, "V projected"], words: Int[Any, "M T"]) -> PolicyTables:
-    projected = jnp.asarray(projections)[words]
-    return policy.prepare(policy.utterances.encode_projected(projected, jnp.asarray(words) > 0))
+def _prepare(
+    policy: Policy | Committee, projections: Float[Any, "V projected"], words: Int[Any, "M T"]
+) -> PolicyTables:
+    return policy.read(jnp.asarray(projections)[words], jnp.asarray(words) > 0)
 
 
 def _require_words(utterances: Sequence[str]) -> None:
@@ -331,11 +337,36 @@ def load(path: str | Path, seed: int | None = None, *, best: bool = False, domai
     path = find_model(path)
     if not path.is_dir():
         model = _read_model(path, domain)
-        _require_seed(path, seed, [model.provenance["seed"]])
+        if not isinstance(model.policy, Committee):
+            _require_seed(path, seed, [model.provenance["seed"]])
+        elif seed is not None:
+            raise VbsixError(f"{path}: its seeds decide together, none of them can be taken alone.")
         return model
     run = open_run(path)
     _require_seed(path, seed, run.seeds)
     return _read_run(run, [best_seed(run, best) if seed is None else seed], best, domain)[0]
+
+
+def load_committee(path: str | Path, *, best: bool = False, domain: Domain | None = None) -> Parser:
+    """A parser in which all seeds of a run decide together; see `load`.
+
+    A token has the mean of their probabilities, and the world is chosen to which the most probability leads, whatever
+    the programs. Its readings are of different worlds, each with its most probable program.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise VbsixError(f"{path}: a committee is made of the seeds of a run; give a run's folder.")
+    return found_committee(load_all(path, best=best, domain=domain))
+
+
+def found_committee(parsers: Sequence[Parser]) -> Parser:
+    """A parser in which those of several seeds of one run decide together."""
+    first = parsers[0]
+    members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[parser.policy for parser in parsers])
+    projections = np.concatenate([parser.words.vectors for parser in parsers], axis=1)
+    words = Words(first.words.words, projections, first.words.normalise)
+    provenance = {name: [parser.provenance[name] for parser in parsers] for name in ("seed", "steps")}
+    return Parser(first.domain, Committee(members), words, first.config, {**first.provenance, **provenance})
 
 
 def load_all(path: Path, *, best: bool = False, domain: Domain | None = None) -> list[Parser]:
@@ -429,10 +460,20 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
     domain = domain_of(config, path, domain, metadata.get("attributes"))
     if tokens != domain.tokens:
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
-    if not isinstance(seed, int) or len(words) <= UNKNOWN or projections.shape != (len(words), 8 * config.network.lstm):
+    seeds = seed if isinstance(seed, list) else [seed]
+    known = bool(seeds) and all(isinstance(one, int) for one in seeds)
+    if not known or len(words) <= UNKNOWN or projections.shape != (len(words), len(seeds) * 8 * config.network.lstm):
         raise VbsixError(f"{path}: damaged: its words do not fit its config.")
     _require_finite({**tensors, "words": projections}, str(path))
-    shapes = jax.eval_shape(lambda key: _without_input(Policy(domain, config.network, key=key)), jax.random.key(0))
+
+    def create(key: PRNGKeyArray) -> Policy:
+        return _without_input(Policy(domain, config.network, key=key))
+
+    keys = jax.random.split(jax.random.key(0), len(seeds))
+    if isinstance(seed, list):
+        shapes = jax.eval_shape(lambda keys: Committee(jax.vmap(create)(keys)), keys)
+    else:
+        shapes = jax.eval_shape(create, keys[0])
     policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
     return Parser(domain, policy, Words(words, projections, config.data.normalise), config, provenance)
 

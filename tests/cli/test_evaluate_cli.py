@@ -48,6 +48,22 @@ def test_json_has_an_accuracy_for_each_seed_and_length(vbsix, made, run, tmp_pat
             assert low <= share <= high
 
 
+def test_all_seeds_can_decide_together(vbsix, run, tmp_path):
+    ended = vbsix("evaluate", run, "--committee", "--json")
+    report = json.loads(ended.out)
+    assert report["seeds"] == ["1+4"]
+    assert all(len(accuracies) == 1 for accuracies in report["accuracy"].values())
+    model = str(tmp_path / "committee.safetensors")
+    assert vbsix("export", run, "--committee", "--seed", "1", "--out", model) == (
+        2,
+        "",
+        "error: --committee takes all seeds; leave out --seed.\n",
+    )
+    assert "seed [1, 4]" in vbsix("export", run, "--committee", "--out", model).out
+    again = json.loads(vbsix("evaluate", model, "--data", "synthetic", "--json").out)
+    assert again["accuracy"] == report["accuracy"]
+
+
 def test_tables_are_printed(vbsix, run):
     ended = vbsix("evaluate", run)
     assert ended.code == 0

@@ -65,6 +65,9 @@ class TableDomain(Domain):
     def key(self, state):
         return hash_words(state[None])
 
+    def denotation_key(self, state):
+        return hash_words(self.tables.denotation[state][None])
+
     def observe(self, state):
         raise NotImplementedError("no network looks at tables")
 

@@ -42,6 +42,7 @@ from vbsix.search import (
     beam_search,
     complete_programs,
     distances,
+    elect_programs,
     extract_negatives,
     extract_programs,
     join,
@@ -230,6 +231,30 @@ def test_programs_of_a_search_in_program_space():
     found = search("program", beam=8)
     expected = {program: PROGRAMS[program] for program in ("aaaaa", "baaaa", "caaa", "abaaa")}
     assert texts(quick_jit(lambda graph: complete_programs(graph, 4))(found)) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("space", ["program", "execution"])
+def test_the_denotation_is_elected_to_which_most_probability_leads(space):
+    """Tokens b and c lead to different states of one denotation, each with less probability than a."""
+    tables = Tables(
+        successor=np.array([[1, 2, 3], [-1] * 3, [-1] * 3, [-1] * 3], np.int32),
+        done=np.array([0, 1, 1, 1], np.int32),
+        denotation=np.array([0, 7, 8, 8], np.int32),
+        log_policy=np.log(np.array([[0.4, 0.25, 0.3]] * 4, np.float32)),
+        value=np.zeros(4, np.float32),
+    )
+    domain = TableDomain(tables, max_tokens_per_instruction=2)
+    config = SearchConfig(space, beam=2, epsilon=0.0)
+
+    def elect():
+        problem = Problem(jnp.int32(0), jnp.int32(1), None)
+        key = jax.random.key(0)
+        graph = beam_search(domain, domain.policy, None, problem, key, instructions=1, config=config)
+        return elect_programs(domain, graph, 3)
+
+    found = quick_jit(elect)()
+    assert list(texts(found).items()) == [("c", pytest.approx(0.55)), ("a", pytest.approx(0.4))]
+    assert not found.found[2]
 
 
 def test_the_negative_is_the_path_of_most_probable_predecessors(graph):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vbsix.training.config import Config
 
 BEST_HELP = "Take each seed at the step at which it did best on dev, not at its newest checkpoint."
+COMMITTEE_HELP = "Let all seeds of the run decide together, by the mean of their probabilities."
 IN_BOLD = ("3", "5")
 """The numbers of utterances that papers report."""
 
@@ -45,6 +46,7 @@ def evaluate(
         ),
     ] = None,
     best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
+    committee: Annotated[bool, typer.Option("--committee", help=COMMITTEE_HELP)] = False,
     predictions: Annotated[
         Path | None,
         typer.Option(dir_okay=False, metavar="FILE", help="Write every prediction, as a line of JSON each."),
@@ -55,7 +57,7 @@ def evaluate(
 
     A prediction is right if its last world is. It is spurious if it comes to the right world through wrong ones.
 
-    Example: vbsix evaluate runs/scene --data data --split test
+    Examples: vbsix evaluate runs/scene --data data --split test; the same with --committee
     """
     prepare_jax()
     from rich.console import Console
@@ -63,19 +65,20 @@ def evaluate(
 
     from vbsix.data.json_lines import SUFFIX
     from vbsix.evaluation import predict_rows, report
-    from vbsix.parser import load_all
+    from vbsix.parser import load_all, load_committee
 
     if data and data.endswith(SUFFIX):
         if split:
             raise VbsixError(f"--split: all of {data} is taken; JSON lines that are given have no splits.")
         split = Path(data).name
     split = split or "dev"
-    parsers = load_all(path, best=best, domain=own_domain(domain))
+    own = own_domain(domain)
+    parsers = [load_committee(path, best=best, domain=own)] if committee else load_all(path, best=best, domain=own)
     rows = read_split(parsers[0].domain, parsers[0].config, data or _own_data(path), split, own=data is None)
     stderr = Console(stderr=True)
     shown = track(parsers, "evaluating", console=stderr, transient=True, disable=not stderr.is_terminal)
     by_seed = [predict_rows(parser, rows) for parser in shown]
-    names = [parser.provenance["seed"] for parser in parsers]
+    names = [_name(parser.provenance["seed"]) for parser in parsers]
     if predictions:
         _write_predictions(predictions, names, by_seed)
     found = report(by_seed)
@@ -83,6 +86,11 @@ def evaluate(
         typer.echo(json.dumps({"format": 1, "split": split, "seeds": names, **asdict(found)}))
     else:
         _print_report(found, names, split)
+
+
+def _name(seed: int | list[int]) -> int | str:
+    """A seed as tables and JSON have it; those of a committee are one."""
+    return "+".join(map(str, seed)) if isinstance(seed, list) else seed
 
 
 def read_split(domain: Domain, config: Config, source: str, split: str, *, own: bool) -> Sequence[Row]:
@@ -112,13 +120,13 @@ def _own_data(path: Path) -> str:
     return open_run(path).source
 
 
-def _write_predictions(path: Path, seeds: Sequence[int], by_seed: Sequence[Sequence[Prediction]]) -> None:
+def _write_predictions(path: Path, seeds: Sequence[int | str], by_seed: Sequence[Sequence[Prediction]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for seed, predictions in zip(seeds, by_seed, strict=True):
             file.writelines(json.dumps(_line(seed, prediction)) + "\n" for prediction in predictions)
 
 
-def _line(seed: int, prediction: Prediction) -> dict[str, Any]:
+def _line(seed: int | str, prediction: Prediction) -> dict[str, Any]:
     row, parse = prediction.row, prediction.parse
     best = asdict(parse.readings[0]) if parse.readings else {}
     return {
@@ -133,7 +141,7 @@ def _line(seed: int, prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _print_report(report: Report, seeds: Sequence[int], split: str) -> None:
+def _print_report(report: Report, seeds: Sequence[int | str], split: str) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)

@@ -18,7 +18,7 @@ from vbsix.errors import VbsixError, naming
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
     from vbsix.inspection import Inspection
-    from vbsix.models.policy import Policy, PolicyTables
+    from vbsix.models.policy import Committee, Policy, PolicyTables
     from vbsix.search import SearchConfig
 
 UNIFORM = "uniform (no checkpoint given)"
@@ -106,7 +106,7 @@ def run_search(
     world: Any,
     target: Any,
     instructions: int,
-    learned: tuple[Policy, PolicyTables] | None = None,
+    learned: tuple[Policy | Committee, PolicyTables] | None = None,
     *,
     space: Literal["program", "execution"],
     beam: int,
@@ -152,7 +152,7 @@ def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
     return jax.jit(run)
 
 
-def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy, PolicyTables]:
+def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy | Committee, PolicyTables]:
     """The policy of a checkpoint, and what it needs to know of the utterances."""
     from vbsix.parser import load
 

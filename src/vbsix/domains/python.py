@@ -108,6 +108,9 @@ class PythonDomain(Domain):
     def key(self, state: Row) -> UInt32[Array, "2"]:
         return hash_words(jnp.asarray(state)[:_DONE])
 
+    def denotation_key(self, state: Row) -> UInt32[Array, "2"]:
+        return hash_words(jnp.asarray(state)[_TARGET, None])
+
     def observe(self, state: Row) -> Observation:
         values, objects, _ = self._seen(state)
         return Observation(values, objects.reshape(self.slots, self.objects, len(self.attributes)))

@@ -405,6 +405,9 @@ class StackDomain(Domain):
     def key(self, state: StackState) -> UInt32[Array, "2"]:
         return hash_words(jnp.concatenate([state.world, state.stack, state.history]))
 
+    def denotation_key(self, state: StackState) -> UInt32[Array, "2"]:
+        return hash_words(self.appearance(state.world))
+
     def observe(self, state: StackState) -> Observation:
         slots = [self._observe_element(state.world, state.stack[place]) for place in range(STACK_LIMIT)]
         return Observation(*[jnp.stack(parts) for parts in zip(*slots, strict=True)])

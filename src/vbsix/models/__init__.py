@@ -2,6 +2,6 @@
 
 from vbsix.models.config import NetworkConfig
 from vbsix.models.critic import Critic
-from vbsix.models.policy import Policy
+from vbsix.models.policy import Committee, Policy
 
-__all__ = ["Critic", "NetworkConfig", "Policy"]
+__all__ = ["Committee", "Critic", "NetworkConfig", "Policy"]

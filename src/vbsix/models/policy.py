@@ -105,6 +105,10 @@ class Policy(eqx.Module):
         attention = jax.nn.softmax(jnp.where(readable, tables.keys @ query, MASKED))
         return jax.nn.log_softmax(query @ tables.query_logits + attention @ tables.word_logits)
 
+    def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> PolicyTables:
+        """The same as `prepare` after `encode`, for words given by their projections."""
+        return self.prepare(self.utterances.encode_projected(projected, mask))
+
     def for_example(
         self, domain: Domain, tables: PolicyTables
     ) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
@@ -115,5 +119,31 @@ class Policy(eqx.Module):
             instruction = jnp.minimum(domain.instructions_done(state), last)
             log_policy = self.log_probabilities(tables, instruction, domain.observe(state))
             return renormalise(log_policy, valid) if self.config.renormalise else log_policy
+
+        return policy
+
+
+class Committee(eqx.Module):
+    """Policies that decide together: a token has the mean of the probabilities that they give it."""
+
+    members: Policy
+    """Their leaves are stacked along a first axis."""
+
+    def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> PolicyTables:
+        """The tables of all members; the projections of a word stand one behind the other."""
+        own = jnp.stack(jnp.split(projected, self.members.tokens.shape[0], axis=-1))
+        return jax.vmap(lambda member, projected: member.read(projected, mask))(self.members, own)
+
+    def for_example(
+        self, domain: Domain, tables: PolicyTables
+    ) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
+        """See `Policy.for_example`."""
+
+        def policy(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
+            def of_member(member: Policy, tables: PolicyTables) -> Float[Array, " A"]:
+                return member.for_example(domain, tables)(state, valid)
+
+            log_policies = jax.vmap(of_member)(self.members, tables)
+            return jax.nn.logsumexp(log_policies, axis=0) - jnp.log(log_policies.shape[0])
 
         return policy

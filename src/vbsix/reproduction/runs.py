@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import operator
 import shlex
 import statistics
 import time
@@ -18,18 +19,20 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from vbsix.benchmarks import environment
 from vbsix.data.scone import load_split
 from vbsix.errors import VbsixError
 from vbsix.files import read_json, write_json
+from vbsix.parser import Parser, found_committee, make_parser
 from vbsix.plots import curve
 from vbsix.reproduction import paper
 from vbsix.training.config import Config, flatten, override, preset, quick, read_assignments
 from vbsix.training.judgement import judge
 from vbsix.training.metrics import Row, read_metrics
-from vbsix.training.run import Observer, Run, create_run, evaluate_splits, train
+from vbsix.training.run import Accuracies, Best, Observer, Run, create_run, evaluate_splits, train
 from vbsix.training.spurious import find_spurious, predict_longest, worlds_between
 from vbsix.training.step import Networks
 from vbsix.training.task import SYNTHETIC, Split, Task, load_task
@@ -140,6 +143,7 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
         "seconds": trained.seconds,
         "accuracy": trained.accuracies | evaluate_splits(tested, learners, run.config),
         "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, at_best, run.config)},
+        "committee": {"accuracy": evaluate_committee(tested, run, best)},
         **_look_closer(task, networks),
         "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
         "command": command,
@@ -220,6 +224,25 @@ def _look_closer(task: Task, networks: Networks) -> Result:
         "between": {name: worlds_between(task, task.splits[name], longest, predictions[name]) for name in task.splits},
     }
     return found | ({"critic": judge(task, networks)} if networks.critic is not None else {})
+
+
+def evaluate_committee(task: Task, run: Run, best: Best) -> Accuracies:
+    """The accuracy of all seeds together, each at the step at which it did best on dev; a list of one number."""
+
+    def member(place: int, seed: int) -> Parser:
+        policy = jax.tree.map(operator.itemgetter(place), best.policies)
+        provenance = {"seed": seed, "steps": best.steps[place]}
+        return make_parser(task.domain, policy, task.words, run.config, provenance)
+
+    committee = found_committee([member(place, seed) for place, seed in enumerate(run.seeds)])
+    found: Accuracies = {}
+    for name, split in task.splits.items():
+        for length in run.config.data.evaluation:
+            parses = committee.parse_many([(row.worlds[0], row.utterances[:length]) for row in split.rows])
+            reached = [parse.readings[0].worlds[-1] if parse.readings else None for parse in parses]
+            right = [world == row.worlds[length] for world, row in zip(reached, split.rows, strict=True)]
+            found.setdefault(name, {})[str(length)] = [sum(right) / len(right)]
+    return found
 
 
 def _is_tested(run: Run, result: Result) -> bool:

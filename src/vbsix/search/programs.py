@@ -76,11 +76,38 @@ def predict(
 
 def complete_programs(graph: Graph, size: int) -> Programs:
     """The most probable correct programs of a search in program space, where each slot of a beam is one prefix."""
+    return _follow_back(graph, *_ends(graph, size))
+
+
+VOTES = 256
+"""Complete programs that have a say in which denotation is the most probable."""
+
+
+def elect_programs(domain: Domain, graph: Graph, size: int) -> Programs:
+    """The most probable program of each of the most probable denotations, with the probability of the denotation.
+
+    That is the sum over the programs found that lead to it.
+    """
+    tokens = graph.expansion.kind.shape[2]
+    end, last, log_probability = _ends(graph, VOTES)
+    before = jax.tree.map(lambda leaf: leaf[end, last // tokens], graph.beam.states)
+    successors, _ = jax.vmap(domain.expand)(before)
+    reached = jax.tree.map(lambda leaf: leaf[jnp.arange(leaf.shape[0]), last % tokens], successors)
+    keys = jax.vmap(domain.denotation_key)(reached)
+    same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
+    log_votes = jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1)
+    first = jnp.argmax(same, axis=1) == jnp.arange(keys.shape[0])  # which is its most probable program
+    log_votes, chosen = jax.lax.top_k(jnp.where(first, log_votes, -jnp.inf), size)
+    return _follow_back(graph, end[chosen], last[chosen], log_votes)
+
+
+def _ends(graph: Graph, size: int) -> tuple[Int[Array, " n"], Int[Array, " n"], Float[Array, " n"]]:
+    """The most probable transitions to correct terminal states: iteration, slot * A + token, log-probability."""
     _, beam, tokens = graph.expansion.kind.shape
     log_prefixes = graph.beam.log_chart[:, :, None] + graph.expansion.log_policy
     scores = jnp.where(graph.expansion.kind == CORRECT, log_prefixes, -jnp.inf).reshape(-1)
-    log_probability, transition = jax.lax.top_k(scores, size)
-    return _follow_back(graph, transition // (beam * tokens), transition % (beam * tokens), log_probability)
+    log_probability, transition = jax.lax.top_k(scores, min(size, scores.shape[0]))
+    return transition // (beam * tokens), transition % (beam * tokens), log_probability
 
 
 def extract_programs(
