@@ -100,7 +100,7 @@ def test_a_result_says_what_was_run_and_what_came_of_it(ended):
     assert result["best"]["accuracy"].keys() == {"held-out"}
     for measured in (result["accuracy"], result["best"]["accuracy"]):
         assert all(len(shares) == 3 for by_length in measured.values() for shares in by_length.values())
-    assert [len(share) for share in result["committee"]["accuracy"]["held-out"].values()] == [1, 1]
+    assert [len(share) for share in result["committee"]["accuracy"]["held-out"].values()] == [1]
     assert set(result["best"]["steps"]) <= {6, 10}
     assert {"hit", "hit_longest", "value_error", "paths", "correct_discarded", "policy_loss"} <= result[
         "metrics"

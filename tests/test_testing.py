@@ -132,6 +132,10 @@ WRONG = {
         {"attributes": {"a": 1, "b": 2, "c": 2}},
         "an id of 'a' outside 0 to 1",
     ),
+    "a way out of a dead end": (
+        {"is_dead_end": lambda self, state: state["lamps"][0] == 1},
+        "is_dead_end is true of a state in which 'a' ends an instruction",
+    ),
     "an invalid token without a reason": ({"expand": switch_off}, "explain has no reason"),
     "no tokens": ({"tokens": ()}, "tokens must be a tuple of texts"),
     "a token twice": ({"tokens": ("a", "b", "a")}, "a token stands there twice"),

@@ -194,6 +194,7 @@ class _Seen(NamedTuple):
     states: State
     successors: State
     valid: Any
+    dead_end: Any
     done: Any
     done_after: Any
     keys: Any
@@ -221,6 +222,7 @@ def _look(domain: Domain, states: State) -> _Seen:
             states=state,
             successors=successors,
             valid=valid,
+            dead_end=domain.is_dead_end(state),
             done=domain.instructions_done(state),
             done_after=jax.vmap(domain.instructions_done)(successors),
             keys=domain.key(state),
@@ -286,6 +288,9 @@ def _transition_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
                 f"instructions_done goes from {seen.done[place]} to {seen.done_after[place, token]} by the token "
                 f"{domain.tokens[token]!r}; a token ends one instruction or none."
             )
+        ended = seen.valid & (difference > 0) & seen.dead_end[:, None]
+        for token in np.flatnonzero(ended.any(axis=0)).tolist():
+            yield f"is_dead_end is true of a state in which {domain.tokens[token]!r} ends an instruction."
         if (seen.observation.values < 0).any() or (seen.observation.values > domain.values).any():
             yield f"observe gives a value outside 0 to {domain.values}."
         for ids in (seen.observation.objects, seen.world):
