@@ -7,7 +7,7 @@ from pathlib import Path
 import hypothesis
 
 # Most of the time of the tests goes into compiling, so less of it is done. XLA reads this when jax is imported.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import jax
 import pytest
