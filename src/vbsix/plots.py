@@ -74,12 +74,12 @@ def curve(rows: Sequence[Row], *path: str) -> Curve:
     return sorted(by_step.items())
 
 
-def draw_curve(axes: Axes, label: str, points: Curve) -> None:
-    """Draws a line of means and an area of standard deviations."""
+def draw_curve(axes: Axes, label: str, points: Curve, colour: str | None = None) -> None:
+    """Draws a line of means and an area of standard deviations, by default in the next colour of the panel."""
     steps = [step for step, _ in points]
     means = np.array([np.mean(values) for _, values in points])
     spreads = np.array([np.std(values) for _, values in points])
-    (line,) = axes.plot(steps, means, label=label, marker="." if len(steps) < 30 else None)
+    (line,) = axes.plot(steps, means, label=label, color=colour, marker="." if len(steps) < 30 else None)
     axes.fill_between(steps, means - spreads, means + spreads, alpha=0.2, color=line.get_color(), linewidth=0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -149,13 +150,15 @@ def draw_figure(target: FigureTarget, results: Results) -> Figure:
     domains = list(dict.fromkeys(run.config.domain for run in results))
     figure = Figure(figsize=(5 * len(domains), 4.5), layout="constrained")
     figure.suptitle(target.title)
+    curves = list(product(target.methods, target.curves))
     for axes, domain in zip(figure.subplots(1, len(domains), squeeze=False)[0], domains, strict=True):
         prepare(axes, domain, target.share)
         for run, result in results.items():
             if run.config.domain == domain:
                 for metric, label in target.curves.items():
                     points = _points((result or {}).get("metrics", {}).get(metric))
-                    draw_curve(axes, label.format(method=run.method) + ("" if points else f": {MISSING}"), points)
+                    name = label.format(method=run.method) + ("" if points else f": {MISSING}")
+                    draw_curve(axes, name, points, f"C{curves.index((run.method, metric))}")  # the same in all panels
         axes.legend()
     return figure
 

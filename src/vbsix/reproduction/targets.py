@@ -126,7 +126,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "figure5": FigureTarget(
         "Figure 5: hit accuracy on the longest training examples",
-        ("mml", "execution-only", "value-only", "vbsix"),
+        ("mml", "execution-only", "value-only", "vbsix", "execution-256"),
         {"hit_longest": "{method}"},
         share=True,
     ),
