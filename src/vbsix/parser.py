@@ -52,6 +52,7 @@ class Reading:
     worlds: tuple[str, ...]
     """The world after each utterance."""
     probability: float
+    """Of the program; of a committee's reading, of all programs found that lead to its last world."""
     confidence: float
     """The probability divided by that of all complete programs which the beam found."""
 
@@ -351,7 +352,7 @@ def load_committee(path: str | Path, *, best: bool = False, domain: Domain | Non
     """A parser in which all seeds of a run decide together; see `load`.
 
     A token has the mean of their probabilities, and the world is chosen to which the most probability leads, whatever
-    the programs. Its readings are of different worlds, each with its most probable program.
+    the programs. Its readings are of different worlds, each with one of the programs that lead there.
     """
     path = Path(path)
     if not path.is_dir():

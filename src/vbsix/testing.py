@@ -288,7 +288,7 @@ def _transition_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
                 f"instructions_done goes from {seen.done[place]} to {seen.done_after[place, token]} by the token "
                 f"{domain.tokens[token]!r}; a token ends one instruction or none."
             )
-        ended = seen.valid & (difference > 0) & seen.dead_end[:, None]
+        ended = (difference > 0) & seen.dead_end[:, None]
         for token in np.flatnonzero(ended.any(axis=0)).tolist():
             yield f"is_dead_end is true of a state in which {domain.tokens[token]!r} ends an instruction."
         if (seen.observation.values < 0).any() or (seen.observation.values > domain.values).any():

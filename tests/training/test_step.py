@@ -13,7 +13,11 @@ from training.tiny import tiny_config
 from vbsix.data.examples import Example, to_arrays
 from vbsix.data.words import random_words
 from vbsix.domains.registry import get_domain
+from vbsix.models.layers import renormalise
+from vbsix.search import Problem, beam_search
+from vbsix.search.beam import INVALID
 from vbsix.training.chunk import create_learners, train_chunk
+from vbsix.training.step import _expanded
 
 DOMAIN = get_domain("tangrams")
 REMOVE = Example("1", "1:0 2:3 3:4", ("remove the second figure",), "1:0 2:4")
@@ -53,3 +57,20 @@ def test_the_loss_falls_on_an_example_whose_programs_are_found(method):
 def test_a_batch_without_a_find_changes_nothing(method):
     before, after, _ = chunk(method, UNREACHABLE, 5)
     assert not changed(before, after)
+
+
+def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():
+    """A policy over valid tokens learns with the probabilities that it searches with."""
+    config = tiny_config("execution-only", search__prune=True, search__epsilon=0.0)
+
+    def even(state, valid):
+        return renormalise(jnp.zeros(len(DOMAIN.tokens)), valid)
+
+    problem = Problem(DOMAIN.parse_world("1:0 2:3 3:4"), jnp.int32(1), DOMAIN.parse_target("1:0 2:4"))
+    graph = beam_search(DOMAIN, even, None, problem, jax.random.key(0), instructions=1, config=config.search)
+    searched = np.asarray(graph.expansion.log_policy).reshape(-1, len(DOMAIN.tokens))
+    alive = np.asarray(graph.beam.alive).reshape(-1)
+    states, valid = _expanded(DOMAIN, config, graph, jnp.arange(len(alive)))
+    np.testing.assert_allclose(np.exp(jax.vmap(even)(states, valid))[alive], np.exp(searched)[alive], rtol=1e-5)
+    kept = np.asarray(graph.expansion.kind != INVALID).reshape(-1, len(DOMAIN.tokens))
+    assert (kept.sum(axis=1) < np.asarray(valid).sum(axis=1))[alive].any()

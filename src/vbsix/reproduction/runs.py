@@ -25,6 +25,7 @@ import numpy as np
 from vbsix.benchmarks import environment
 from vbsix.data.scone import load_split
 from vbsix.errors import VbsixError
+from vbsix.evaluation import predict_rows, report
 from vbsix.files import read_json, write_json
 from vbsix.parser import Parser, found_committee, make_parser
 from vbsix.plots import curve
@@ -235,18 +236,12 @@ def evaluate_committee(task: Task, run: Run, best: Best) -> Accuracies:
         return make_parser(task.domain, policy, task.words, run.config, provenance)
 
     committee = found_committee([member(place, seed) for place, seed in enumerate(run.seeds)])
-    found: Accuracies = {}
-    for name, split in task.splits.items():
-        for length in run.config.data.evaluation:
-            parses = committee.parse_many([(row.worlds[0], row.utterances[:length]) for row in split.rows])
-            reached = [parse.readings[0].worlds[-1] if parse.readings else None for parse in parses]
-            right = [world == row.worlds[length] for world, row in zip(reached, split.rows, strict=True)]
-            found.setdefault(name, {})[str(length)] = [sum(right) / len(right)]
-    return found
+    return {name: report([predict_rows(committee, split.rows)]).accuracy for name, split in task.splits.items()}
 
 
 def _is_tested(run: Run, result: Result) -> bool:
-    return TEST[data_name(run.source)] in result.get("best", {}).get("accuracy", {})
+    split = TEST[data_name(run.source)]
+    return all(split in result.get(name, {}).get("accuracy", {}) for name in ("best", "committee"))
 
 
 def _test_split(run: Run, task: Task) -> dict[str, Split]:

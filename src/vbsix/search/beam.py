@@ -168,9 +168,9 @@ def _expand(
     if config.exploration == "sampling":
         log_policy = jax.vmap(lambda log_policy, valid: behaviour(log_policy, valid, config.epsilon))(log_policy, valid)
     valid &= beam.alive[:, None] & allowed[None, :] & jnp.isfinite(log_policy)
-    if config.prune:
-        valid &= ~jax.vmap(jax.vmap(domain.is_dead_end))(successors)
     finished = jax.vmap(jax.vmap(domain.instructions_done))(successors) == problem.instructions
+    if config.prune:
+        valid &= finished | ~jax.vmap(jax.vmap(domain.is_dead_end))(successors)
     correct = jnp.ones_like(finished)
     if problem.target is not None:
         correct = jax.vmap(jax.vmap(lambda state: domain.matches(state, problem.target)))(successors)

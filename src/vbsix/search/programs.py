@@ -80,24 +80,25 @@ def complete_programs(graph: Graph, size: int) -> Programs:
 
 
 VOTES = 256
-"""Complete programs that have a say in which denotation is the most probable."""
+"""Ends of programs, merged where the search merges, that have a say in which denotation is the most probable."""
 
 
 def elect_programs(domain: Domain, graph: Graph, size: int) -> Programs:
-    """The most probable program of each of the most probable denotations, with the probability of the denotation.
+    """A program of each of the most probable denotations, with the probability of the denotation.
 
-    That is the sum over the programs found that lead to it.
+    That is the sum over the programs found that lead to it. The program is its most probable end, and from there the
+    most probable predecessors.
     """
     tokens = graph.expansion.kind.shape[2]
-    end, last, log_probability = _ends(graph, VOTES)
+    end, last, log_probability = _ends(graph, max(VOTES, size))
     before = jax.tree.map(lambda leaf: leaf[end, last // tokens], graph.beam.states)
     successors, _ = jax.vmap(domain.expand)(before)
     reached = jax.tree.map(lambda leaf: leaf[jnp.arange(leaf.shape[0]), last % tokens], successors)
     keys = jax.vmap(domain.denotation_key)(reached)
     same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
     log_votes = jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1)
-    first = jnp.argmax(same, axis=1) == jnp.arange(keys.shape[0])  # which is its most probable program
-    log_votes, chosen = jax.lax.top_k(jnp.where(first, log_votes, -jnp.inf), size)
+    first = jnp.argmax(same, axis=1) == jnp.arange(keys.shape[0])  # its most probable end
+    log_votes, chosen = jax.lax.top_k(jnp.where(first, log_votes, -jnp.inf), min(size, keys.shape[0]))
     return _follow_back(graph, end[chosen], last[chosen], log_votes)
 
 

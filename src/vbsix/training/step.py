@@ -17,7 +17,7 @@ from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.data.examples import Arrays
-from vbsix.domains.base import Domain
+from vbsix.domains.base import Domain, State
 from vbsix.models import Critic, Policy
 from vbsix.models.critic import CriticTables
 from vbsix.models.layers import renormalise
@@ -210,10 +210,10 @@ def _learn_from_search(
         instructions=example.words.shape[0],
         config=config.search,
     )
-    policy_loss, metrics = _policy_loss(config, heads.policy, programs, graph)
+    policy_loss, metrics = _policy_loss(domain, config, heads.policy, programs, graph)
     loss = policy_loss
     if heads.expert is not None:
-        expert_loss, _ = _policy_loss(config, heads.expert, programs, graph)
+        expert_loss, _ = _policy_loss(domain, config, heads.expert, programs, graph)
         loss += expert_loss
         metrics["expert_loss"] = _always(expert_loss)
     if heads.critic_logit is not None:
@@ -224,18 +224,16 @@ def _learn_from_search(
 
 
 def _policy_loss(
-    config: Config, policy: SearchPolicy, programs: Programs, graph: Graph
+    domain: Domain, config: Config, policy: SearchPolicy, programs: Programs, graph: Graph
 ) -> tuple[Float[Array, ""], Metrics]:
     """MML on what was found. The policy is evaluated with a gradient on the distinct states that matter."""
     iterations, beam, tokens = graph.expansion.kind.shape
-    expanded = graph.beam.states, graph.expansion.kind != INVALID
-    states = jax.tree.map(lambda leaf: leaf.reshape(iterations * beam, *leaf.shape[2:]), expanded)
     size = min(config.training.policy_states, iterations * beam)
     if config.training.programs == "graph":
         flow = stop_gradient(correct_flow(graph))
         weight = jnp.sum(flow.posterior, axis=-1).reshape(-1)
         chosen, _ = _most_important(weight, size)
-        log_policy = jax.vmap(policy)(*choose(states, chosen))
+        log_policy = jax.vmap(policy)(*_expanded(domain, config, graph, chosen))
         posterior = flow.posterior.reshape(-1, tokens)[chosen]
         loss = graph_loss(log_policy, posterior)
         lost = jnp.sum(weight) - jnp.sum(posterior)
@@ -247,7 +245,7 @@ def _policy_loss(
     chosen, place = _most_important(importance, size)
     places = place[jnp.maximum(programs.vertices, 0)]
     complete = programs.found & jnp.all((programs.vertices < 0) | (places >= 0), axis=1)
-    log_policy = jax.vmap(policy)(*choose(states, chosen))[jnp.maximum(places, 0)]
+    log_policy = jax.vmap(policy)(*_expanded(domain, config, graph, chosen))[jnp.maximum(places, 0)]
     log_probability = sequence_log_probability(log_policy, programs.tokens)
     loss = mml_loss(log_probability, complete, alpha=config.training.alpha, beta=config.training.beta)
     found = jnp.sum(programs.found)
@@ -257,6 +255,15 @@ def _policy_loss(
         "programs": _always(found),
         "lost_programs": _always(lost),
     }
+
+
+def _expanded(
+    domain: Domain, config: Config, graph: Graph, chosen: Int[Array, " n"]
+) -> tuple[State, Bool[Array, "n A"]]:
+    """Vertices of the graph, and which tokens are valid there: those to dead ends too, as for the search's policy."""
+    expanded = graph.beam.states, graph.expansion.kind != INVALID
+    states, valid = choose(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), expanded), chosen)
+    return states, jax.vmap(domain.expand)(states)[1] if config.search.prune else valid
 
 
 def _most_important(weight: Float[Array, " V"], size: int) -> tuple[Int[Array, " size"], Int[Array, " V"]]:
