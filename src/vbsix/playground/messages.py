@@ -101,7 +101,7 @@ class SpaceSearched(_Answer):
     programs: list[ProgramFound]
     iterations: list[SeenIteration]
     states: list[SeenState]
-    """Some of the states: those on the way to the target first."""
+    """All that were kept or are terminal, and the most probable that were dropped."""
     transitions: list[SeenTransition]
     left_out: int
     """How many states are not given."""
