@@ -48,11 +48,12 @@ def warm_up(models: Mapping[str, Model], say: Callable[[str], None] = lambda tex
         search = _usual_search(model)
         said = search.utterances * MOST_UTTERANCES
         parses = [ParseRequest(model=model.name, world=search.world, utterances=said[:room]) for room in ROOMS]
-        with ThreadPoolExecutor() as pool:
-            calls = [pool.submit(answer_search, model, search)]
-            calls += [pool.submit(answer_parse, model, request) for request in parses]
+        pool = ThreadPoolExecutor()  # in no `with`, which would wait for all calls when it is interrupted
+        calls = [pool.submit(answer_search, model, search)]
+        calls += [pool.submit(answer_parse, model, request) for request in parses]
         for call in calls:
             call.result()
+        pool.shutdown()
     _give_back_memory()
 
 
