@@ -124,8 +124,8 @@ def inspect_search(
     With a limit on the number of states, those on the way to correct terminal states come first (to incorrect ones,
     where none is correct): along the programs found, then where most of the probability of correct programs runs. A
     quarter of the places is for other states: the most probable that branch off from what is given, of each iteration
-    and each kind in turn. `dropped` is another limit: all kept and terminal states, and of each iteration so many of the
-    most probable others. `values` gives the critic scores of a batch of states, not a number where it has no say.
+    and each kind in turn. `dropped` is another limit: all kept and terminal states, and of each iteration so many of
+    the most probable others. `values` gives the critic scores of a batch of states, not a number where it has no say.
     """
     graph, programs = jax.tree.map(np.asarray, (graph, programs))
     web = _layered(graph)

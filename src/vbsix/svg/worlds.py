@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from vbsix.svg.elements import FAINT, INK, MONO, Picture, label, path, place, plain, tag
+from vbsix.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
 
 # Bright enough to carry a dark letter.
 COLOURS = {"r": "#ff6b5e", "y": "#ffd93b", "g": "#4cc46a", "o": "#ff9f43", "p": "#c58bff", "b": "#6aa5ff"}
@@ -26,6 +26,11 @@ def world_svg(domain: str, world: str) -> Picture:
     is marked by `data-piece`, which says what it looks like, so that a page can let it move.
     """
     return _PICTURES.get(domain, _text)(world)
+
+
+def world_html(domain: str, world: str) -> str:
+    """A world inside a page: its picture or, where the domain has none, its text, which breaks into lines."""
+    return inline(world_svg(domain, world)) if domain in _PICTURES else tag("code", plain(world))
 
 
 def _scene(world: str) -> Picture:
