@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import median
+from statistics import median, quantiles
 from urllib.parse import urlencode
 
 import httpx
@@ -27,6 +27,7 @@ from vbsix.models import Policy
 from vbsix.playground.answers import answer_parse, answer_search, warm_up_rest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search
+from vbsix.svg import world_html
 
 MODEL, OTHER = "tiny, seed 6", "tiny, seed 1"
 ROW = "1:0 2:3 3:4 4:1"
@@ -301,6 +302,34 @@ def test_random_worlds_and_examples(page):
     expect(world).not_to_have_value(before)
 
 
+def test_a_domain_of_ones_own_is_shown_as_text(page):
+    """With the domain's name made up: it has no random worlds, and no pictures."""
+    world = "<b>" + "stack(a, b); " * 100
+
+    def list_models(route) -> None:
+        (first, *_) = route.fetch().json()["models"]
+        route.fulfill(json={"models": [{**first, "name": "own", "domain": "blocks", "examples": False}]})
+
+    page.route("**/api/models", list_models)
+    page.route(
+        "**/api/parse",
+        lambda route: route.fulfill(
+            json={
+                "readings": [],
+                "unknown_words": [],
+                "unread_words": [],
+                "pictures": {world: world_html("own", world)},
+            }
+        ),
+    )
+    page.set_viewport_size({"width": 360, "height": 740})
+    go(page, address(model="own", domain="blocks", world=world))
+    expect(page.locator("#stage figure code")).to_have_text(world)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    expect(page.get_by_role("button", name="Random world")).to_be_disabled()
+    expect(page.get_by_role("button", name="Example")).to_be_disabled()
+
+
 def test_bad_input_says_what_is_wrong(page):
     go(page, address())
     text = page.get_by_label("First world as text")
@@ -391,6 +420,31 @@ def test_models_are_compared(page, ask):
             expect(article).to_contain_text(command["words"])
 
 
+def test_the_model_that_disagrees_is_marked(page):
+    """With three answers made up: two come to one world, the third to another."""
+    ends = {MODEL: "1:0", OTHER: "1:0", "third": "1:3"}
+
+    def list_models(route) -> None:
+        (first, *_) = route.fetch().json()["models"]
+        route.fulfill(json={"models": [{**first, "name": name} for name in ends]})
+
+    def answer(route) -> None:
+        asked = json.loads(route.request.post_data)
+        found = route.fetch(post_data=json.dumps({**asked, "model": MODEL})).json()
+        command = {"tokens": ["1"], "words": "so", "probability": 0.5, "world": ends[asked["model"]]}
+        picture = found["pictures"][ROW]
+        reading = {"commands": [command], "probability": 0.5, "confidence": 0.5}
+        route.fulfill(json={**found, "readings": [reading], "pictures": dict.fromkeys((ROW, *ends.values()), picture)})
+
+    page.route("**/api/models", list_models)
+    page.route("**/api/parse", answer)
+    go(page, address("compare", SAID[0]))
+    expect(page.locator("#panel")).to_contain_text("2 of 3 models come to the same world.")
+    for name in ends:
+        marks = page.locator("article").filter(has=page.get_by_role("heading", name=name)).locator("mark")
+        expect(marks).to_have_text(["another world"] if name == "third" else [])
+
+
 @pytest.mark.parametrize(
     ("view", "scheme"), [("play", "light"), ("play", "dark"), ("search", "dark"), ("compare", "light")]
 )
@@ -462,7 +516,7 @@ def test_a_key_press_is_drawn_at_once(page):
     go(page, address("play", SAID[0]))
     waits = key_presses(page, "swap the first and the last")
     print(f"key press to drawn world: median {median(waits):.3f} s, slowest {max(waits):.3f} s of {len(waits)}")
-    assert median(waits) < SLOWEST
+    assert quantiles(waits, n=10)[8] < SLOWEST  # 9 of 10: others may use the machine
 
 
 # What the models are, and what searches tell of the critic.
@@ -537,7 +591,7 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
     ("body", "status", "words"),
     [
         ({**GOOD, "world": "1:0 2:7"}, 422, "world: position 2 ('7'): expected a shape"),
-        ({**GOOD, "world": "x" * 201}, 422, "world: String should have at most 200 characters"),
+        ({**GOOD, "world": "x" * 4001}, 422, "world: String should have at most 4000 characters"),
         ({**GOOD, "utterances": ["go"] * 10_000}, 422, "utterances: List should have at most 10 items"),
         ({**GOOD, "utterances": ["x" * 301]}, 422, "utterances.0: String should have at most 300 characters"),
         ({**GOOD, "utterances": ["  "]}, 422, "utterance 1 is empty"),
@@ -548,6 +602,7 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
         ({**GOOD, "utterances": "go"}, 422, "utterances: Input should be a valid list"),
         ({**GOOD, "world": 3}, 422, "world: Input should be a valid string"),
         ({**GOOD, "wordl": ROW}, 422, "wordl: Extra inputs are not permitted"),
+        ({**GOOD, "wordl" * 12_000: ROW}, 422, "wordlwordl"),
         ({**GOOD, "model": "nobody"}, 404, "unknown model 'nobody'"),
         ({**GOOD, "model": "../tiny"}, 404, "unknown model"),
         ({**GOOD, "model": "/etc/passwd"}, 404, "unknown model"),
@@ -602,7 +657,8 @@ def test_what_is_not_there_cannot_be_had(server, method, path, status):
 
 def test_only_this_machine_is_answered(server):
     """A page of another site that gets its own name to mean 127.0.0.1 is refused."""
-    assert httpx.get(f"{server}/api/models", headers={"Host": "evil.example"}).status_code == 400
+    refused = httpx.get(f"{server}/api/models", headers={"Host": "evil.example"})
+    assert (refused.status_code, refused.json()) == (400, {"detail": "this server does not answer to that name."})
     for name in ("localhost:8000", "[::1]:8000"):
         assert httpx.get(f"{server}/api/models", headers={"Host": name}).status_code == 200
     answer = httpx.get(f"{server}/")
@@ -615,6 +671,7 @@ def test_models_say_where_they_come_from(server):
     assert (first["name"], second["name"]) == (MODEL, OTHER)
     assert (first["domain"], first["critic"]) == ("tangrams", True)
     assert first["provenance"]["steps"] == 7
+    assert first["examples"]
 
 
 def _fuzz(server: str, examples: int, real: tuple[str, ...]) -> None:

@@ -194,7 +194,7 @@ function draw() {
   instructions.showReading(found, pictures, step);
   const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
-  const title = document.querySelector("#stage svg title")?.textContent ?? "";
+  const title = document.querySelector("#stage svg title")?.textContent ?? world;
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
   if (state.view !== "play") return;
   const choosing = document.activeElement?.name === "reading";
@@ -276,6 +276,7 @@ function drawSettings() {
   const options = models.filter((one) => one.domain === domain).map(({ name }) => h("option", { value: name }, name));
   $("model").replaceChildren(...options);
   $("model").value = state.model;
+  for (const id of ["random", "example"]) $(id).disabled = !model().examples;
   drawButtons();
 }
 

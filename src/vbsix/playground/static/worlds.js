@@ -70,19 +70,19 @@ const DOMAINS = {
   },
 };
 
-/** Shows a picture; what was there before moves to where it is now. */
+/** Shows a picture, or a text where the domain has none; what was there before moves to where it is now. */
 export function show(figure, svg, { moving = true } = {}) {
   if (figure.dataset.svg === svg) return;
-  const before = figure.querySelector("svg");
+  const before = figure.querySelector(":scope > svg, :scope > code");
   const template = document.createElement("template");
   template.innerHTML = svg;
   const after = template.content.firstElementChild;
   if (before) before.replaceWith(after);
   else figure.prepend(after);
   figure.dataset.svg = svg;
-  const { width, height } = after.viewBox.baseVal;
+  const { width, height } = after.viewBox?.baseVal ?? {};
   figure.style.setProperty("--ratio", width / height);
-  if (before && moving && !matchMedia("(prefers-reduced-motion: reduce)").matches) move(before, after);
+  if (before && after.viewBox && moving && !matchMedia("(prefers-reduced-motion: reduce)").matches) move(before, after);
 }
 
 function move(before, after) {
