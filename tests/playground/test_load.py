@@ -39,6 +39,7 @@ def served() -> Iterator[tuple[int, str]]:
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
         assert process.stdout and process.stderr
+        rows()  # before anybody types
         ready, began = process.stdout.readline(), time.monotonic()
         while "with any beam" not in process.stderr.readline():
             assert process.poll() is None
@@ -73,12 +74,12 @@ class Client:
 @functools.cache
 def rows() -> list[Row]:
     """More than the clients come to, each with a random world."""
-    return [made.row for made in generate("scene", 2000, seed=12, utterances=3)]
+    return [made.row for made in generate("scene", 700, seed=12, utterances=3)]
 
 
 def key_presses_of(number: int) -> Iterator[dict]:
     """What a client asks after each of its key presses, row by row."""
-    for row in itertools.islice(itertools.cycle(rows()), 37 * number, None):
+    for row in itertools.islice(itertools.cycle(rows()), 13 * number, None):
         for count, text in enumerate(row.utterances):
             for end in (end for end in range(1, len(text) + 1) if text[end - 1] != " "):
                 said = [*row.utterances[:count], text[:end]]

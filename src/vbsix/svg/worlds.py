@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -48,6 +49,7 @@ def _scene(world: str) -> Picture:
     return _picture("; ".join(words) or "an empty stage", [stage, *people], 10 * cell, height)
 
 
+@functools.cache
 def _person(shirt: str, hat: str) -> str:
     """A person around x = 0 who stands at y = 0."""
     parts = [
@@ -82,6 +84,7 @@ def _alchemy(world: str) -> Picture:
     return _picture("; ".join(words), beakers, 7 * cell, height)
 
 
+@functools.cache
 def _unit(colour: str, width: float, height: float) -> str:
     size = {"x": 0, "y": 0, "width": width, "height": height}
     liquid = tag("rect", **size, fill=ALCHEMY_COLOURS[colour], stroke="#ffffff", stroke_width=0.5)
@@ -103,6 +106,7 @@ def _tangrams(world: str) -> Picture:
     return _picture("; ".join(words) or "an empty row", shapes, width, height)
 
 
+@functools.cache
 def _shape(identity: str, name: str, colour: str) -> str:
     """A shape around 0, 0 with its number."""
     ink = {"fill": COLOURS[colour], "stroke": _LINE, "stroke_width": 0.8, "stroke_linejoin": "round"}
@@ -138,6 +142,7 @@ def _contents(world: str) -> list[str]:
     return [word.partition(":")[2] for word in world.split()]
 
 
+@functools.cache
 def _position(number: int, cell: float, height: float) -> str:
     return label(str(number), (number - 0.5) * cell, height - 2, 8, fill=FAINT, text_anchor="middle")
 
