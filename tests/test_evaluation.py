@@ -69,7 +69,7 @@ def test_a_report_sums_up_by_hand():
     assert found.accuracy == {"1": [1.0, 0.5], "2": [1.0, 0.5]}
     assert found.intermediate == {"1": [2 / 3, 1.0], "2": [1.0, 0.5]}  # of the predictions for whole rows
     assert found.spurious == {"1": [0.0, 0.0], "2": [0.5, 0.0]}
-    assert found.seed_intervals["1"][0] == (1.0, 1.0)
+    assert found.seed_intervals["1"][0] == pytest.approx((2 / (2 + 1.96**2), 1.0))
     low, high = found.intervals["2"]
     assert 0.5 <= low < 0.75 < high <= 1.0
 
@@ -86,7 +86,13 @@ def test_the_bootstrap_agrees_with_drawing_examples_one_by_one():
     drawn = [np.mean(generator.choice(values, len(values))) for _ in range(4000)]
     assert bootstrap_interval(values) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), abs=0.01)
     assert bootstrap_interval(values) == bootstrap_interval(values)
-    assert bootstrap_interval(np.ones(5)) == (1.0, 1.0)
+
+
+def test_all_right_or_none_is_not_certain():
+    """By hand from Wilson's formula, whose ends are (p + z²/2n ± z √(p(1 - p)/n + z²/4n²)) / (1 + z²/n)."""
+    assert bootstrap_interval(np.ones(20)) == pytest.approx((0.8389, 1.0), abs=1e-4)
+    assert bootstrap_interval(np.zeros(20)) == pytest.approx((0.0, 0.1611), abs=1e-4)
+    assert bootstrap_interval(np.full(20, 0.5)) == (0.5, 0.5)  # seeds that differ
 
 
 def test_the_bootstrap_takes_a_long_list():

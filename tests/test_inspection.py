@@ -67,6 +67,31 @@ def search(request) -> Searched:
     return request.getfixturevalue(request.param)
 
 
+def test_all_that_was_not_dropped_can_be_listed(search):
+    """With the same tokens and ways as among all states."""
+    domain = get_domain(search.domain)
+    listed = inspect_search(domain, search.graph, search.programs, space=search.space, dropped=3)
+    everything = Counter(search.everything.states)
+    assert not Counter(listed.states) - everything
+    left_out = everything - Counter(listed.states)
+    assert {state.kind for state in left_out} == {"pruned"} and left_out.total() == listed.left_out
+    for iteration in listed.iterations:
+        here = [state for state in listed.states if state.iteration == iteration.iteration]
+        dropped = [state for state in here if state.kind == "pruned"]
+        assert len(dropped) == min(3, iteration.pruned)
+        worse = [one.log_probability for one in left_out if one.iteration == iteration.iteration]
+        assert not worse or min(state.log_probability for state in dropped) >= max(worse)
+
+
+def test_states_tell_all_ways_to_them(search):
+    into = Counter(transition.destination for transition in search.everything.transitions)
+    tokens = [set() for _ in search.everything.states]
+    for transition in search.everything.transitions:
+        tokens[transition.destination].add(transition.token)
+    for place, state in enumerate(search.everything.states):
+        assert (state.ways, set(state.tokens)) == (into[place], tokens[place])
+
+
 def shortest_ways(inspection: Inspection) -> dict[int, tuple[str, ...]]:
     """The tokens of one path to each state that the transitions reach."""
     ways = {0: ()}

@@ -10,7 +10,7 @@ import pytest
 from vbsix.cli import app
 from vbsix.errors import VbsixError
 from vbsix.files import write_json
-from vbsix.plots import curve, plot_runs
+from vbsix.plots import curve, plot_curves, plot_runs
 from vbsix.training.config import preset
 
 
@@ -57,6 +57,15 @@ def test_runs_are_drawn_side_by_side_as_svg(tmp_path):
         assert words in text
     plot_runs(runs, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == text
+
+
+@pytest.mark.parametrize("dev", [{"all": 0.25}, {"3": 0.5, "10": 0.25}], ids=["whole rows", "by length"])
+def test_dev_accuracy_is_drawn_for_whatever_was_measured(tmp_path, dev):
+    run = make_run(tmp_path / "run")
+    row = {"step": 10, "seed": 0, "accuracy": {"dev": dev}}
+    (run / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    (line,) = plot_curves([run]).axes[1].lines
+    assert line.get_xydata().tolist() == [[10, 0.25]]
 
 
 def test_runs_are_drawn_as_png_by_the_command(tmp_path, capsys):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # a parser reads runs, which evaluate while they train
 
 RESAMPLES = 10_000
 """How often examples are drawn anew for an interval."""
+WILSON = 1.96**2
+"""The normal distribution's 97.5% quantile, squared."""
 BINS = 10
 """Of equal width, to compare confidence with accuracy."""
 Interval = tuple[float, float]
@@ -107,7 +109,7 @@ class Report:
     examples: dict[str, int]
     accuracy: dict[str, list[float]]
     intervals: dict[str, Interval]
-    """95% bootstrap intervals of the mean over seeds."""
+    """95% intervals of the mean over seeds, by the bootstrap."""
     seed_intervals: dict[str, list[Interval]]
     intermediate: dict[str, list[float | None]]
     """How many worlds after that many utterances are right when whole rows are parsed; the row's own worlds tell."""
@@ -164,9 +166,15 @@ def report(by_seed: Sequence[Sequence[Prediction]]) -> Report:
 def bootstrap_interval(values: Float[np.ndarray, " N"]) -> Interval:
     """The 95% percentile interval of the mean, always the same for the same values.
 
-    To draw N values with replacement is to draw how often each distinct value comes.
+    To draw N values with replacement is to draw how often each distinct value comes. Where all are right, or none,
+    that tells nothing: then it is Wilson's interval.
     """
     distinct, counts = np.unique(values, return_counts=True)
+    unknown = WILSON / (len(values) + WILSON)
+    if distinct.tolist() == [0.0]:
+        return 0.0, unknown
+    if distinct.tolist() == [1.0]:
+        return 1 - unknown, 1.0
     drawn = np.random.default_rng(0).multinomial(len(values), counts / len(values), size=RESAMPLES)
     low, high = np.quantile(drawn @ distinct / len(values), [0.025, 0.975])
     return float(low), float(high)

@@ -19,6 +19,8 @@ from vbsix.search import Graph, Programs
 from vbsix.search.beam import CORRECT, INCORRECT, INVALID, LIVE
 
 Kind = Literal["beam", "pruned", "correct", "incorrect"]
+_BATCH = 256
+"""States that are executed at once."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class SeenState:
     programs may run through it there."""
     value: float | None = None
     """V, the critic score; None without a critic, or where it has no say."""
+    ways: int = 1
+    """How many transitions of the whole search lead to it; more than one were merged."""
+    tokens: tuple[str, ...] = ()
+    """Their tokens."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ def inspect_search(
     *,
     space: str,
     limit: int | None = None,
+    dropped: int | None = None,
     values: Callable[[State], Any] | None = None,
 ) -> Inspection:
     """Turns the outcome of `program_search` on one example into plain Python.
@@ -117,13 +124,16 @@ def inspect_search(
     With a limit on the number of states, those on the way to correct terminal states come first (to incorrect ones,
     where none is correct): along the programs found, then where most of the probability of correct programs runs. A
     quarter of the places is for other states: the most probable that branch off from what is given, of each iteration
-    and each kind in turn. `values` gives the critic scores of a batch of states, not a number where it has no say.
+    and each kind in turn. `dropped` is another limit: all kept and terminal states, and of each iteration so many of
+    the most probable others. `values` gives the critic scores of a batch of states, not a number where it has no say.
     """
     graph, programs = jax.tree.map(np.asarray, (graph, programs))
     web = _layered(graph)
     courses = [_course(web, tokens[tokens >= 0]) for tokens in programs.tokens]
     count = web.iteration.shape[0]
-    chosen = np.arange(count) if limit is None else np.array(sorted(_select(web, courses, limit)))
+    chosen = np.arange(count) if dropped is None else _without_dropped(web, dropped)
+    if limit is not None:
+        chosen = np.array(sorted(_select(web, courses, limit)))
     place = np.full(count, -1)
     place[chosen] = np.arange(chosen.shape[0])
     return Inspection(
@@ -203,6 +213,16 @@ def _course(web: _Layered, tokens: np.ndarray) -> list[int]:
     return course
 
 
+def _without_dropped(web: _Layered, most: int) -> np.ndarray:
+    """All vertices but the dropped ones, of which each iteration has at most so many."""
+    dropped = (web.kind == LIVE) & (web.rank < 0)
+    best_first = np.lexsort((-web.log_chart, web.iteration))
+    best_first = best_first[dropped[best_first]]
+    iteration = web.iteration[best_first]
+    place = np.arange(iteration.shape[0]) - np.searchsorted(iteration, iteration)
+    return np.sort(np.concatenate([np.flatnonzero(~dropped), best_first[place < most]]))
+
+
 def _select(web: _Layered, courses: list[list[int]], limit: int) -> set[int]:
     """At most `limit` vertices, each with a path from the start among them; see `inspect_search`."""
     chosen = {0}
@@ -279,8 +299,9 @@ def _states(
     held = slot >= 0
     source = web.source[chosen[~held]]
     t[~held], slot[~held], token[~held] = t[~held] - 1, web.rank[web.origin[source]], web.token[source]
-    states, done = _execute(domain, _at(graph.beam.states, (t, slot)), token)
-    scores = np.full(done.shape, np.nan) if values is None else np.asarray(values(states))
+    states, done, scores = _execute(domain, _at(graph.beam.states, (t, slot)), token, values)
+    by_destination = np.argsort(web.destination, kind="stable")
+    ends = np.searchsorted(web.destination[by_destination], [chosen, chosen + 1])
     keys = graph.expansion.successor_keys[t, slot, token].tolist()
     first_expanded: dict[tuple[int, ...], int] = {}
     if space == "execution":
@@ -289,6 +310,7 @@ def _states(
     for n, vertex in enumerate(chosen.tolist()):
         state, kind = _at(states, n), _KINDS[int(web.kind[vertex])]
         dropped = kind == "beam" and not held[n]
+        into = by_destination[slice(*ends[:, n])]
         yield SeenState(
             iteration=int(web.iteration[vertex]),
             kind="pruned" if dropped else kind,
@@ -299,17 +321,28 @@ def _states(
             log_probability=float(web.log_chart[vertex]),
             expanded_at=first_expanded.get(tuple(keys[n])) if dropped else None,
             value=float(scores[n]) if kind == "beam" and np.isfinite(scores[n]) else None,
+            ways=into.shape[0],
+            tokens=tuple(domain.tokens[token] for token in np.unique(web.token[into])),
         )
 
 
-def _execute(domain: Domain, states: State, token: np.ndarray) -> tuple[State, np.ndarray]:
-    """The successors by one token each (by none, where it is -1), and how many instructions are done in them."""
-    count = token.shape[0]
-    padding = max(64, 1 << (count - 1).bit_length()) - count  # so that few sizes are compiled
-    states, token = jax.tree.map(lambda leaf: np.concatenate([leaf, np.repeat(leaf[:1], padding, 0)]), (states, token))
-    successors, _ = run_batch(domain, states, token[:, None])
-    done = jax.vmap(domain.instructions_done)(successors)
-    return jax.tree.map(np.asarray, successors), np.asarray(done)
+def _execute(
+    domain: Domain, states: State, token: np.ndarray, values: Callable[[State], Any] | None
+) -> tuple[State, np.ndarray, np.ndarray]:
+    """The successors by one token each (by none, where it is -1), how many instructions are done in them, and their
+    critic scores; in batches of few sizes, for each is compiled.
+    """
+    found = []
+    for begin in range(0, token.shape[0], _BATCH):
+        part = slice(begin, begin + _BATCH)
+        before, tokens = _at(states, part), token[part]
+        count = tokens.shape[0]
+        wide = np.arange(max(64, 1 << (count - 1).bit_length())) % count
+        after, _ = run_batch(domain, _at(before, wide), tokens[wide, None])
+        done = jax.vmap(domain.instructions_done)(after)
+        scores = np.full(wide.shape, np.nan) if values is None else values(after)
+        found.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], (after, done, scores)))
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
 
 
 _KINDS: dict[int, Kind] = {LIVE: "beam", CORRECT: "correct", INCORRECT: "incorrect"}

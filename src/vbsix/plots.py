@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from vbsix.errors import VbsixError
 from vbsix.training.metrics import Row, read_metrics
-from vbsix.training.run import open_run
+from vbsix.training.run import WHOLE, open_run
 
 FORMATS = (".png", ".svg")
 Curve = list[tuple[int, list[float]]]
@@ -48,7 +48,8 @@ def plot_curves(folders: Sequence[Path]) -> Figure:
         if not rows:
             raise VbsixError(f"{folder}: has no metrics yet; go on with: vbsix train --resume {folder}")
         label = as_label(f"{folder.resolve().name} ({run.config.domain}, {run.method})")
-        longest = str(max(run.config.data.evaluation))
+        lengths = {length for row in rows for length in row.get("accuracy", {}).get("dev", {})}
+        longest = WHOLE if WHOLE in lengths else max(lengths, key=int, default="")
         draw_curve(left, label, curve(rows, "hit_longest"))
         draw_curve(middle, label, curve(rows, "accuracy", "dev", longest))
         draw_curve(right, label, curve(rows, "value_error"))

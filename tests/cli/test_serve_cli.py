@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
+import subprocess
 import sys
+import time
 
 import pytest
 import uvicorn
 
+from vbsix.cli.serve import listen
 from vbsix.playground import models
 
 
@@ -36,6 +40,43 @@ def test_it_says_when_it_is_ready_and_where(vbsix, run, served):
     assert (ended.code, ended.err) == (0, "getting ready: run\nthen the rest\n")
     assert re.fullmatch(r"ready after \d+ s: http://127\.0\.0\.1:[1-9]\d*\n", ended.out)
     assert served[0][0].title == "vbsix playground"
+
+
+def test_connections_send_small_answers_at_once():
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+SERVE = """
+import sys, time
+from concurrent.futures import ThreadPoolExecutor
+from vbsix.cli import main
+from vbsix.playground import answers, models
+
+def compile(*_):
+    print("compiling", flush=True)
+    list(ThreadPoolExecutor().map(time.sleep, [30, 30]))
+
+models.load_models = lambda paths, domain: {}
+answers.warm_up = answers.warm_up_rest = lambda *_: None
+answers.WHEN = compile
+sys.argv = ["vbsix", "serve", "run", "--port", "0"]
+main()
+"""
+
+
+@pytest.mark.parametrize("when", ["warm_up", "warm_up_rest"])
+def test_an_interrupt_waits_for_nothing_that_is_compiled(when):
+    command = [sys.executable, "-c", SERVE.replace("WHEN", when)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        while "compiling" not in process.stdout.readline():
+            assert process.poll() is None
+        time.sleep(0.5)  # until the server hears
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
 
 
 def test_others_can_reach_it_only_with_a_warning(vbsix, run, served):

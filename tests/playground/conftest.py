@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ import pytest
 import uvicorn
 from tiny_run import SETTINGS, make_run
 
+from vbsix.cli.serve import listen
 from vbsix.playground.answers import answer_parse, examples
 from vbsix.playground.app import create_app
 from vbsix.playground.messages import ParseRequest
@@ -46,7 +46,7 @@ def server(models) -> Iterator[str]:
     for model in models.values():
         world = str(examples(model.domain)[0].row.worlds[0])
         answer_parse(model, ParseRequest(model=model.name, world=world, utterances=["swap them"]))
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+    with listen("127.0.0.1", 0) as listener:
         served = uvicorn.Server(uvicorn.Config(create_app(models), log_config=None))
         thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})
         thread.start()

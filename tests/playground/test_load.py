@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 import os
@@ -10,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from urllib.parse import urlencode
@@ -19,6 +20,8 @@ import numpy as np
 import pytest
 from browser import go, key_presses, open_browser
 
+from vbsix.data.examples import Row
+from vbsix.data.synthetic import generate
 from vbsix.playground.answers import examples
 
 CLIENTS = 50
@@ -36,6 +39,7 @@ def served() -> Iterator[tuple[int, str]]:
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
         assert process.stdout and process.stderr
+        rows()  # before anybody types
         ready, began = process.stdout.readline(), time.monotonic()
         while "with any beam" not in process.stderr.readline():
             assert process.poll() is None
@@ -67,55 +71,74 @@ class Client:
         return int(answer.split()[1]), json.loads(await self.reader.readexactly(length))
 
 
-def key_presses_of(number: int) -> Iterator[list[str]]:
-    """What a client has typed after each of its key presses, row by row."""
-    for place in itertools.count(number):
-        said = examples("scene")[place % 50].row.utterances
-        for count, text in enumerate(said):
-            ends = (end for end in range(1, len(text) + 1) if text[end - 1] != " ")
-            yield from ([*said[:count], text[:end]] for end in ends)
+@functools.cache
+def rows() -> list[Row]:
+    """More than the clients come to, each with a random world."""
+    return [made.row for made in generate("scene", 700, seed=12, utterances=3)]
 
 
-async def type_along(address: str, number: int, moments: Iterable[float], waits: list[float]) -> None:
-    """Presses keys at set moments, whether or not the answer is there.
+def key_presses_of(number: int) -> Iterator[dict]:
+    """What a client asks after each of its key presses, row by row."""
+    for row in itertools.islice(itertools.cycle(rows()), 13 * number, None):
+        for count, text in enumerate(row.utterances):
+            for end in (end for end in range(1, len(text) + 1) if text[end - 1] != " "):
+                said = [*row.utterances[:count], text[:end]]
+                yield {"model": "scene", "world": row.worlds[0], "utterances": said}
+
+
+async def type_along(address: str, asked: Iterator[dict], moments: Iterable[float], waits: list[float]) -> int:
+    """Presses keys at set moments, whether or not the answer is there, and counts the answers.
 
     As on the page, one question is under way at a time, and the next one has all that was typed meanwhile. The wait of
     a key press ends with the answer to the first question that has it.
     """
-    world = str(examples("scene")[number % 50].row.worlds[0])
-    presses: asyncio.Queue[tuple[float, list[str]] | None] = asyncio.Queue()
+    presses: asyncio.Queue[tuple[float, dict] | None] = asyncio.Queue()
 
     async def press() -> None:
-        for pressed, said in zip(moments, key_presses_of(number), strict=False):
+        for pressed in moments:
             await asyncio.sleep(pressed - time.monotonic())
-            presses.put_nowait((pressed, said))
+            presses.put_nowait((pressed, next(asked)))
         presses.put_nowait(None)
 
-    async def ask() -> None:
+    async def ask() -> int:
         async with Client(address) as client:
-            while (press := await presses.get()) is not None:
-                pressed, said = [press[0]], press[1]
+            for answered in itertools.count():
+                if (press := await presses.get()) is None:
+                    return answered
+                pressed, body = [press[0]], press[1]
                 while not presses.empty() and (press := presses.get_nowait()):
                     pressed.append(press[0])
-                    said = press[1]
-                status, answer = await client.post("/api/parse", {"model": "scene", "world": world, "utterances": said})
+                    body = press[1]
+                status, answer = await client.post("/api/parse", body)
                 assert status == 200 and answer["pictures"], answer
                 waits.extend(time.monotonic() - one for one in pressed)
                 if press is None:
-                    return
+                    return answered + 1
+        raise AssertionError
 
-    await asyncio.gather(press(), ask())
+    return (await asyncio.gather(ask(), press()))[0]
 
 
-async def type_together(address: str, clients: int, seconds: float, pause: float) -> list[float]:
-    """The wait of each key press; the clients begin one after the other, within the time between two presses."""
+async def type_together(
+    address: str, clients: Sequence[Iterator[dict]], seconds: float, pause: float
+) -> tuple[list[float], int]:
+    """The wait of each key press, and how many answers there were.
+
+    The clients begin one after the other, within the time between two presses.
+    """
     waits: list[float] = []
-    examples("scene")
     began = time.monotonic() + 0.1
     moments = began + pause * np.arange(seconds / pause)
-    later = pause * np.arange(clients) / clients
-    await asyncio.gather(*(type_along(address, n, (moments + later[n]).tolist(), waits) for n in range(clients)))
-    return waits
+    later = pause * np.arange(len(clients)) / len(clients)
+    typing = (type_along(address, one, (moments + at).tolist(), waits) for one, at in zip(clients, later, strict=True))
+    return waits, sum(await asyncio.gather(*typing))
+
+
+async def search(address: str, row: Row, beam: int) -> int:
+    """The status of a search."""
+    asked = {"model": "scene", "world": row.worlds[0], "target": row.worlds[-1], "utterances": row.utterances}
+    async with Client(address) as client:
+        return (await client.post("/api/search", {**asked, "beam": beam}))[0]
 
 
 def memory(process: int) -> float:
@@ -141,7 +164,8 @@ def test_a_key_press_is_drawn_at_once(served):
 @pytest.mark.parametrize("words", PAUSES)
 def test_fifty_clients_type_at_once(served, words):
     _, address = served
-    waits = asyncio.run(type_together(address, CLIENTS, 30, PAUSES[words]))
+    clients = [key_presses_of(number) for number in range(CLIENTS)]
+    waits, _ = asyncio.run(type_together(address, clients, 30, PAUSES[words]))
     deciles = quantiles(waits, n=10)
     told = f"median {median(waits):.3f} s, 9 of 10 in {deciles[8]:.3f} s, slowest {max(waits):.3f} s"
     print(f"{len(waits)} key presses of {CLIENTS} clients at {words} words a minute: {told}")
@@ -152,15 +176,8 @@ def test_fifty_clients_type_at_once(served, words):
 @pytest.mark.slow
 def test_the_first_search_with_another_beam_is_quick(served):
     _, address = served
-    row = examples("scene")[0].row
-    asked = {"model": "scene", "world": row.worlds[0], "target": row.worlds[-1], "utterances": row.utterances}
-
-    async def search() -> int:
-        async with Client(address) as client:
-            return (await client.post("/api/search", {**asked, "beam": 64}))[0]
-
     began = time.monotonic()
-    status = asyncio.run(search())
+    status = asyncio.run(search(address, rows()[0], 64))
     took = time.monotonic() - began
     print(f"first search with a beam of 64: {took:.2f} s")
     assert status == 200 and took < 5
@@ -170,10 +187,22 @@ def test_the_first_search_with_another_beam_is_quick(served):
 @pytest.mark.timeout(900)
 def test_memory_does_not_grow(served):
     process, address = served
-    asyncio.run(type_together(address, 20, 10, PAUSES[60]))
+    clients = [key_presses_of(number) for number in range(20)]
+    others = iter(rows())
+
+    def play() -> int:
+        """Parses, and a few searches."""
+        _, answered = asyncio.run(type_together(address, clients, 10, PAUSES[60]))
+        for beam in (4, 16, 64):
+            assert asyncio.run(search(address, next(others), beam)) == 200
+            answered += 1
+        return answered
+
+    for _ in range(2):  # what is kept for the next request, such as pictures, is filled
+        play()
     before, answered = memory(process), 0
     while answered < 10_000:
-        answered += len(asyncio.run(type_together(address, 20, 10, PAUSES[60])))
+        answered += play()
     after = memory(process)
     print(f"{answered} requests: from {before:.0f} to {after:.0f} MB")
     assert after - before < 32

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import median
+from statistics import median, quantiles
 from urllib.parse import urlencode
 
 import httpx
@@ -24,9 +24,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from vbsix import PythonDomain, VbsixError
 from vbsix.models import Policy
-from vbsix.playground.answers import answer_parse, warm_up_rest
+from vbsix.playground.answers import answer_parse, answer_search, warm_up_rest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search
+from vbsix.svg import world_html
 
 MODEL, OTHER = "tiny, seed 6", "tiny, seed 1"
 ROW = "1:0 2:3 3:4 4:1"
@@ -105,6 +106,54 @@ def test_typing_shows_each_command_and_its_world(page, ask):
     expect(world_on_stage(page)).to_have_attribute("data-world", both[1]["world"])
     page.get_by_role("button", name="Remove instruction 1").click()
     expect(page.get_by_label("Instruction 1", exact=True)).to_have_value(SAID[1])
+
+
+def test_lines_that_are_cleared_disturb_no_others(page, ask):
+    said = [*SAID, "remove the first shape"]
+    lines = page.locator("#say input")
+
+    def expect_lines(*texts: str) -> None:
+        """The lines say this, and those that say something have their own commands beside them."""
+        expect(lines).to_have_count(len(texts))
+        spoken = [text for text in texts if text]
+        commands = ask("/api/parse", model=MODEL, world=ROW, utterances=spoken)["readings"][0]["commands"]
+        wanted = iter(commands)
+        for place, text in enumerate(texts):
+            expect(lines.nth(place)).to_have_value(text)
+            expect(lines.nth(place)).to_have_attribute("aria-label", f"Instruction {place + 1}")
+            outcome = page.locator("#say .outcome").nth(place)
+            expect(outcome.locator("code")).to_have_text([" ".join(next(wanted)["tokens"])] if text else [])
+
+    go(page, address("play", *said))
+    expect_lines(*said, "")
+    lines.nth(1).fill("")
+    expect_lines(said[0], "", said[2], "")
+    lines.nth(2).click()  # the line stays under the hand of who clicks it
+    expect(lines.nth(1)).to_be_focused()
+    expect_lines(said[0], said[2], "")
+    lines.nth(0).fill("")
+    expect_lines("", said[2], "")
+    lines.nth(0).press("Tab")
+    expect_lines(said[2], "")
+
+
+def test_with_ten_instructions_the_skip_link_leads_to_the_last(page):
+    go(page, address("play", *SAID * 5))
+    page.locator("#skip").press("Enter")
+    expect(page.get_by_label("Instruction 10", exact=True)).to_be_focused()
+
+
+def test_what_is_being_typed_is_one_step_of_the_address(page):
+    go(page, address())
+    before = page.evaluate("history.length")
+    line = page.get_by_label("Instruction 1", exact=True)
+    line.press_sequentially(SAID[0])
+    assert "say=" + SAID[0].replace(" ", "+") in page.url
+    assert page.evaluate("history.length") == before + 1
+    page.reload()
+    expect(line).to_have_value(SAID[0])
+    page.get_by_role("button", name="Undo").click()
+    expect(line).to_have_value("")
 
 
 def test_another_reading_can_be_chosen_undone_and_shared(page, ask, server):
@@ -243,10 +292,42 @@ def test_random_worlds_and_examples(page):
     page.get_by_role("button", name="Example").click()
     expect(page.locator("#say li")).to_have_count(4)
     expect(page.get_by_label("Instruction 3", exact=True)).not_to_have_value("")
-    before = page.get_by_label("First world as text").input_value()
-    while page.get_by_label("First world as text").input_value() == before:
+    world = page.get_by_label("First world as text")
+    before = world.input_value()
+    for _ in range(20):  # by chance it is the same one a few times
         page.get_by_role("button", name="Random world").click()
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(100)
+        if world.input_value() != before:
+            break
+    expect(world).not_to_have_value(before)
+
+
+def test_a_domain_of_ones_own_is_shown_as_text(page):
+    """With the domain's name made up: it has no random worlds, and no pictures."""
+    world = "<b>" + "stack(a, b); " * 100
+
+    def list_models(route) -> None:
+        (first, *_) = route.fetch().json()["models"]
+        route.fulfill(json={"models": [{**first, "name": "own", "domain": "blocks", "examples": False}]})
+
+    page.route("**/api/models", list_models)
+    page.route(
+        "**/api/parse",
+        lambda route: route.fulfill(
+            json={
+                "readings": [],
+                "unknown_words": [],
+                "unread_words": [],
+                "pictures": {world: world_html("own", world)},
+            }
+        ),
+    )
+    page.set_viewport_size({"width": 360, "height": 740})
+    go(page, address(model="own", domain="blocks", world=world))
+    expect(page.locator("#stage figure code")).to_have_text(world)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    expect(page.get_by_role("button", name="Random world")).to_be_disabled()
+    expect(page.get_by_role("button", name="Example")).to_be_disabled()
 
 
 def test_bad_input_says_what_is_wrong(page):
@@ -275,11 +356,12 @@ def test_a_search_is_shown_step_by_step(page, ask):
         for at, iteration in enumerate(found[name]["iterations"], start=1):
             page.get_by_label("Iteration of the search").fill(str(at))
             expect(space).to_contain_text(f"{iteration['expanded']} expanded, {iteration['successors']} successors")
-            shown = [state for state in found[name]["states"] if state["iteration"] == at]
-            kept = sum(state["kind"] == "beam" for state in shown)
-            correct = sum(state["kind"] == "correct" for state in shown)
-            expect(space.locator(".card.correct")).to_have_count(correct)
-            expect(space.locator(".card.beam")).to_have_count(min(kept, 18 - correct))
+            expect(space.locator(".card.beam")).to_have_count(iteration["kept"])
+            expect(space.locator(".card.correct")).to_have_count(iteration["correct"])
+            expect(space.locator(".card.incorrect")).to_have_count(iteration["incorrect"])
+            expect(space.locator(".card.pruned")).to_have_count(min(iteration["pruned"], 12))
+            ways = sum(state["ways"] for state in found[name]["states"] if state["iteration"] == at)
+            assert ways == iteration["successors"] or iteration["pruned"] > 12
     assert any(one["merged"] for one in found["execution"]["iterations"])
     assert not any(one["merged"] for one in found["program"]["iterations"])
     page.get_by_label("Iteration of the search").fill("2")
@@ -300,6 +382,35 @@ def test_a_search_is_shown_step_by_step(page, ask):
     expect(page.locator(".found code").first).to_be_visible()
 
 
+def test_a_target_may_be_wrong_or_empty(page):
+    target, follow = page.get_by_label("Target as text"), page.get_by_role("button", name="Take where the reading ends")
+    go(page, address("search", "he leaves", model="scene", world=STAGE, target=STAGE, beam="4"))
+    expect(page.locator(".found").first).to_be_visible()
+    target.fill("xyz")
+    target.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("target: ")
+    expect(page.locator(".found").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Target: change position 1", exact=True)).to_have_count(0)
+    follow.click()
+    expect(page.get_by_role("button", name="Target: change position 1", exact=True)).to_be_visible()
+    go(page, address("search", SAID[0], target="", beam="64"))
+    expect(target).to_have_value("")
+    expect(page.locator("#search .world-view figure")).to_have_attribute("data-world", "")
+    follow.click()
+    expect(target).not_to_have_value("")
+
+
+def test_a_bad_world_leaves_nothing_of_another_view(page):
+    go(page, address("play", SAID[0]))
+    expect(page.locator(".reading").first).to_be_visible()
+    text = page.get_by_label("First world as text")
+    text.fill("1:9")
+    text.press("Enter")
+    page.get_by_role("button", name="Compare models").click()
+    expect(page.locator(".reading")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_contain_text("world: ")
+
+
 def test_models_are_compared(page, ask):
     go(page, address("compare", *SAID))
     for model in (MODEL, OTHER):
@@ -307,6 +418,31 @@ def test_models_are_compared(page, ask):
         article = page.locator("article").filter(has_text=model)
         for command in commands:
             expect(article).to_contain_text(command["words"])
+
+
+def test_the_model_that_disagrees_is_marked(page):
+    """With three answers made up: two come to one world, the third to another."""
+    ends = {MODEL: "1:0", OTHER: "1:0", "third": "1:3"}
+
+    def list_models(route) -> None:
+        (first, *_) = route.fetch().json()["models"]
+        route.fulfill(json={"models": [{**first, "name": name} for name in ends]})
+
+    def answer(route) -> None:
+        asked = json.loads(route.request.post_data)
+        found = route.fetch(post_data=json.dumps({**asked, "model": MODEL})).json()
+        command = {"tokens": ["1"], "words": "so", "probability": 0.5, "world": ends[asked["model"]]}
+        picture = found["pictures"][ROW]
+        reading = {"commands": [command], "probability": 0.5, "confidence": 0.5}
+        route.fulfill(json={**found, "readings": [reading], "pictures": dict.fromkeys((ROW, *ends.values()), picture)})
+
+    page.route("**/api/models", list_models)
+    page.route("**/api/parse", answer)
+    go(page, address("compare", SAID[0]))
+    expect(page.locator("#panel")).to_contain_text("2 of 3 models come to the same world.")
+    for name in ends:
+        marks = page.locator("article").filter(has=page.get_by_role("heading", name=name)).locator("mark")
+        expect(marks).to_have_text(["another world"] if name == "third" else [])
 
 
 @pytest.mark.parametrize(
@@ -338,29 +474,49 @@ def test_a_link_is_not_said_to_be_copied_where_it_cannot(page):
     expect(page.locator("#share")).to_have_text("The link is in the address bar")
 
 
-def test_a_slow_server_is_asked_one_question_at_a_time(page, ask, monkeypatch):
-    def answer_slowly(model, request):
-        time.sleep(0.2)
-        return answer_parse(model, request)
-
-    go(page, address())
-    monkeypatch.setattr("vbsix.playground.app.answer_parse", answer_slowly)
-    asked, given_up = [], []
-    page.on("request", lambda request: asked.append(json.loads(request.post_data)["utterances"]))
-    page.on("requestfailed", lambda request: given_up.append(request.url))
-    page.get_by_label("Instruction 1", exact=True).press_sequentially(SAID[0], delay=40)
+@pytest.mark.parametrize("view", ["play", "search", "compare"])
+def test_a_slow_server_is_asked_one_question_at_a_time(page, ask, monkeypatch, view):
+    """In all views, what one state asks is answered before the next one asks."""
+    go(page, address(view, beam="64"))
     command = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID[:1])["readings"][0]["commands"][0]
+    for slow in (answer_parse, answer_search):
+
+        def answer_slowly(model, request, answer=slow):
+            time.sleep(0.2)
+            return answer(model, request)
+
+        monkeypatch.setattr(f"vbsix.playground.app.{slow.__name__}", answer_slowly)
+    asked, waiting, wrong = [], {}, []
+
+    def begin(request) -> None:
+        said = json.loads(request.post_data)["utterances"]
+        wrong.extend(one for one in waiting.values() if one != said)
+        asked.append(said)
+        waiting[request] = said
+
+    page.on("request", begin)
+    page.on("requestfinished", lambda request: waiting.pop(request))
+    page.on("requestfailed", lambda request: wrong.append(request.url))
+    line = page.get_by_label("Instruction 1", exact=True)
+    line.press_sequentially(SAID[0][:12], delay=40)
+    page.wait_for_timeout(450)  # long enough to begin a search
+    line.press_sequentially(SAID[0][12:], delay=40)
+    end = time.monotonic() + 20
+    while (waiting or asked[-1] != SAID[:1]) and time.monotonic() < end:
+        page.wait_for_timeout(50)
     expect(page.locator("#say code").first).to_have_text(" ".join(command["tokens"]))
     expect(world_on_stage(page)).to_have_attribute("data-world", command["world"])
+    shown = {"play": ".reading", "search": ".found code", "compare": ".model:nth-child(2) li"}[view]
+    expect(page.locator(shown).first).to_be_visible()
     assert asked[-1] == SAID[:1] and 2 < len(asked) < len(SAID[0])
-    assert not given_up
+    assert not wrong
 
 
 def test_a_key_press_is_drawn_at_once(page):
     go(page, address("play", SAID[0]))
     waits = key_presses(page, "swap the first and the last")
     print(f"key press to drawn world: median {median(waits):.3f} s, slowest {max(waits):.3f} s of {len(waits)}")
-    assert median(waits) < SLOWEST
+    assert quantiles(waits, n=10)[8] < SLOWEST  # 9 of 10: others may use the machine
 
 
 # What the models are, and what searches tell of the critic.
@@ -435,7 +591,7 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
     ("body", "status", "words"),
     [
         ({**GOOD, "world": "1:0 2:7"}, 422, "world: position 2 ('7'): expected a shape"),
-        ({**GOOD, "world": "x" * 201}, 422, "world: String should have at most 200 characters"),
+        ({**GOOD, "world": "x" * 4001}, 422, "world: String should have at most 4000 characters"),
         ({**GOOD, "utterances": ["go"] * 10_000}, 422, "utterances: List should have at most 10 items"),
         ({**GOOD, "utterances": ["x" * 301]}, 422, "utterances.0: String should have at most 300 characters"),
         ({**GOOD, "utterances": ["  "]}, 422, "utterance 1 is empty"),
@@ -446,6 +602,7 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
         ({**GOOD, "utterances": "go"}, 422, "utterances: Input should be a valid list"),
         ({**GOOD, "world": 3}, 422, "world: Input should be a valid string"),
         ({**GOOD, "wordl": ROW}, 422, "wordl: Extra inputs are not permitted"),
+        ({**GOOD, "wordl" * 12_000: ROW}, 422, "wordlwordl"),
         ({**GOOD, "model": "nobody"}, 404, "unknown model 'nobody'"),
         ({**GOOD, "model": "../tiny"}, 404, "unknown model"),
         ({**GOOD, "model": "/etc/passwd"}, 404, "unknown model"),
@@ -500,7 +657,8 @@ def test_what_is_not_there_cannot_be_had(server, method, path, status):
 
 def test_only_this_machine_is_answered(server):
     """A page of another site that gets its own name to mean 127.0.0.1 is refused."""
-    assert httpx.get(f"{server}/api/models", headers={"Host": "evil.example"}).status_code == 400
+    refused = httpx.get(f"{server}/api/models", headers={"Host": "evil.example"})
+    assert (refused.status_code, refused.json()) == (400, {"detail": "this server does not answer to that name."})
     for name in ("localhost:8000", "[::1]:8000"):
         assert httpx.get(f"{server}/api/models", headers={"Host": name}).status_code == 200
     answer = httpx.get(f"{server}/")
@@ -513,6 +671,7 @@ def test_models_say_where_they_come_from(server):
     assert (first["name"], second["name"]) == (MODEL, OTHER)
     assert (first["domain"], first["critic"]) == ("tangrams", True)
     assert first["provenance"]["steps"] == 7
+    assert first["examples"]
 
 
 def _fuzz(server: str, examples: int, real: tuple[str, ...]) -> None:

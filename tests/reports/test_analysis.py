@@ -8,6 +8,7 @@ from vbsix.data.examples import Row
 from vbsix.evaluation import Prediction
 from vbsix.parser import Parse, Reading
 from vbsix.reports.analysis import (
+    ReadStep,
     confident_mistakes,
     confusion,
     kind_of_change,
@@ -69,12 +70,17 @@ def test_steps_end_with_the_first_wrong_world():
         (1, "remove", "remove", False),
         (1, "remove", None, False),
     ]
-    by_position = {share.name: (share.count, share.right) for share in shares(steps, lambda step: str(step.position))}
+    by_position = {share.name: (share.count, share.right) for share in shares(steps, lambda step: step.position)}
     assert by_position == {"1": (4, 2), "2": (2, 1)}
     assert confusion(steps) == {
         "remove": Counter({"remove": 3}),  # what found no program is wrong, but taken for nothing else
         "swap": Counter({"swap": 1, "remove": 1}),
     }
+
+
+def test_positions_are_in_the_order_of_numbers():
+    steps = [ReadStep(position, "swap", "swap", True) for position in (10, 9, 1)]
+    assert [share.name for share in shares(steps, lambda step: step.position)] == ["1", "9", "10"]
 
 
 def test_without_programs_nothing_is_taken_for_another():

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from vbsix.svg import Picture, document, inline, world_svg
+from vbsix.svg import Picture, document, inline, world_html, world_svg
 
 STAGE = "1:r_ 2:__ 3:by 4:__ 5:__ 6:__ 7:__ 8:__ 9:__ 10:po"
 BEAKERS = "1:ggg 2:_ 3:yo 4:_ 5:rr 6:_ 7:pbro"
@@ -93,6 +93,11 @@ def test_another_domain_shows_its_text():
     picture = world_svg("chess", "e4 <e5> & \x00")
     assert parse(picture).text == "e4 <e5> & \ufffd"
     assert picture.width > 0 and picture.height > 0
+
+
+def test_in_a_page_it_is_a_text_that_breaks_into_lines():
+    assert world_html("blocks", "<a> & b") == "<code>&lt;a&gt; &amp; b</code>"
+    assert world_html("tangrams", "1:0") == inline(world_svg("tangrams", "1:0"))
 
 
 def test_a_fragment_fits_into_a_page():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+import os
 import socket
 import threading
 import time
@@ -50,26 +51,32 @@ def serve(
 
     loaded = load_models(models or list(pretrained_models().values()), own_domain(domain))
     local = _is_loopback(host)
-    with _listen(host, port) as listener:  # before the long part, and who comes early waits
+    with listen(host, port) as listener:  # before the long part, and who comes early waits
         if not local:
             typer.echo(
                 f"warning: everybody who can reach {host} on this machine can use the playground; "
                 "it knows no passwords and no encryption.",
                 err=True,
             )
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         began, tell = time.monotonic(), functools.partial(typer.echo, err=True)
-        warm_up(loaded, tell)
-        address = f"[{host}]" if ":" in host else host
-        typer.echo(f"ready after {time.monotonic() - began:.0f} s: http://{address}:{listener.getsockname()[1]}")
-        threading.Thread(target=warm_up_rest, args=(loaded, tell), daemon=True).start()
         app = create_app(loaded, hosts=[*LOOPBACK, host] if local else ["*"])
-        uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
+        try:
+            warm_up(loaded, tell)
+            typer.echo(f"ready after {time.monotonic() - began:.0f} s: {address}")
+            threading.Thread(target=warm_up_rest, args=(loaded, tell), daemon=True).start()
+            uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
+        except KeyboardInterrupt:
+            os._exit(130)  # compilations cannot be interrupted, and Python would wait for them or break them
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket whose connections send small answers at once; asyncio sees to that only for sockets of its own."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=512)
+        listener = socket.create_server((host, port), family=family, backlog=512)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         raise VbsixError(f"cannot listen at {host}, port {port}: {str(error.strerror).partition(' (')[0]}.") from error
 

@@ -30,7 +30,7 @@ from vbsix.playground.messages import (
 )
 from vbsix.playground.models import Model
 from vbsix.playground.searching import search
-from vbsix.svg import draw_search, inline, world_svg
+from vbsix.svg import draw_search, world_html
 from vbsix.wording import in_words
 
 ROOMS = (2, 3, 5, MOST_UTTERANCES)
@@ -48,11 +48,12 @@ def warm_up(models: Mapping[str, Model], say: Callable[[str], None] = lambda tex
         search = _usual_search(model)
         said = search.utterances * MOST_UTTERANCES
         parses = [ParseRequest(model=model.name, world=search.world, utterances=said[:room]) for room in ROOMS]
-        with ThreadPoolExecutor() as pool:
-            calls = [pool.submit(answer_search, model, search)]
-            calls += [pool.submit(answer_parse, model, request) for request in parses]
+        pool = ThreadPoolExecutor()  # in no `with`, which would wait for all calls when it is interrupted
+        calls = [pool.submit(answer_search, model, search)]
+        calls += [pool.submit(answer_parse, model, request) for request in parses]
         for call in calls:
             call.result()
+        pool.shutdown()
     _give_back_memory()
 
 
@@ -147,6 +148,4 @@ def _pictures(model: Model, worlds: Iterable[str]) -> dict[str, str]:
     return {world: _picture(model.domain, world) for world in dict.fromkeys(worlds)}
 
 
-@functools.lru_cache(4096)
-def _picture(domain: str, world: str) -> str:
-    return inline(world_svg(domain, world))
+_picture = functools.lru_cache(4096)(world_html)

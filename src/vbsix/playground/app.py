@@ -12,13 +12,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from vbsix import __version__
 from vbsix.data.synthetic.corpus import GRAMMARS
 from vbsix.errors import UnknownName, VbsixError
 from vbsix.playground.answers import answer_parse, answer_search, examples
-from vbsix.playground.limits import AddHeaders, Busy, Gate, Gone, LimitBody, TooSlow
+from vbsix.playground.limits import AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
     ModelInfo,
     ModelName,
@@ -72,7 +71,7 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
     parses = Gate(running=2, waiting=200, seconds=30)
     searches = Gate(running=1, waiting=4, seconds=60)
     app.add_middleware(LimitBody)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+    app.add_middleware(KnownHosts, hosts=hosts)
     app.add_middleware(AddHeaders, headers=HEADERS)
     _handle_errors(app)
 
@@ -123,7 +122,13 @@ def _describe(model: Model) -> ModelInfo:
     provenance = {
         name: value for name, value in model.parser.provenance.items() if isinstance(value, str | int | float)
     }
-    return ModelInfo(name=model.name, domain=model.domain, critic=model.critic is not None, provenance=provenance)
+    return ModelInfo(
+        name=model.name,
+        domain=model.domain,
+        critic=model.critic is not None,
+        examples=model.domain in GRAMMARS,
+        provenance=provenance,
+    )
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -135,7 +140,7 @@ def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _(_: Request, error: RequestValidationError) -> JSONResponse:
         wrong = error.errors()[0]
-        where = ".".join(str(part) for part in wrong["loc"][1:])
+        where = ".".join(str(part)[:40] for part in wrong["loc"][1:])
         if wrong["type"] == "json_invalid":
             return answer(400, f"not JSON: {wrong.get('ctx', {}).get('error', 'it does not parse')}")
         return answer(422, f"{where}: {wrong['msg']}" if where else str(wrong["msg"]))

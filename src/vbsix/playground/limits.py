@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -106,6 +107,20 @@ class LimitBody:
             return whole.pop() if whole else await receive()
 
         await self.app(scope, receive_again, send)
+
+
+class KnownHosts:
+    """Refuses requests to names other than these (`*` for any): a site can let its own name mean this machine."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]):
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if scope["type"] == "http" and "*" not in self.hosts:
+            name = re.sub(r":\d*$", "", Headers(scope=scope).get("host", "")).lower()
+            app = app if name in self.hosts else _refuse(400, "this server does not answer to that name.")
+        await app(scope, receive, send)
 
 
 class AddHeaders:

@@ -14,7 +14,7 @@ READINGS = 8
 Beam = Literal[4, 16, 64]
 
 ModelName = Annotated[str, Field(max_length=200, description="One of those that /api/models lists.")]
-World = Annotated[str, Field(max_length=200, description="A world in the data's text form.", examples=["1:0 2:3 3:4"])]
+World = Annotated[str, Field(max_length=4000, description="A world in the data's text form.", examples=["1:0 2:3 3:4"])]
 Command = Annotated[str, Field(max_length=300, description="Tokens with spaces between them.")]
 Utterance = Annotated[str, Field(min_length=1, max_length=300, examples=["remove the second shape"])]
 
@@ -52,6 +52,8 @@ class ModelInfo(_Answer):
     domain: str
     critic: bool
     """Whether it has one."""
+    examples: bool
+    """Whether there are random worlds of its domain."""
     provenance: dict[str, str | int | float]
     """Method, steps, seed, name of the data and version that the model comes from."""
 
@@ -89,7 +91,7 @@ class ParseAnswer(_Answer):
     unknown_words: list[str]
     unread_words: list[str]
     pictures: dict[str, str]
-    """Each world of the answer as SVG."""
+    """Each world of the answer as SVG, or as HTML text in domains of one's own."""
 
 
 class ProgramFound(_Answer):
@@ -101,7 +103,7 @@ class SpaceSearched(_Answer):
     programs: list[ProgramFound]
     iterations: list[SeenIteration]
     states: list[SeenState]
-    """Some of the states: those on the way to the target first."""
+    """All that were kept or are terminal, and the most probable that were dropped."""
     transitions: list[SeenTransition]
     left_out: int
     """How many states are not given."""
@@ -113,7 +115,7 @@ class SearchAnswer(_Answer):
     execution: SpaceSearched
     program: SpaceSearched
     pictures: dict[str, str]
-    """Each world of the answer as SVG."""
+    """Each world of the answer, as parses have them."""
 
 
 class Problem(_Answer):

@@ -27,8 +27,8 @@ EXTRACTED = 64
 """How many are extracted, so that the best of them are the best of the graph."""
 DRAWN = 28
 """States of the drawing."""
-LISTED = 250
-"""States given one by one."""
+DROPPED = 12
+"""States of each iteration that fell out of the beam and are given; of all others each is."""
 
 
 def search(
@@ -81,9 +81,8 @@ def search(
         domain.raise_failure()
         first_late = np.int32(len(utterances) - config.critic_instructions)
         values = functools.partial(_values, domain, reader, tables, first_late) if reader else None
-        listed, drawn = (
-            inspect_search(domain, graph, best, space=space, limit=limit, values=values) for limit in (LISTED, DRAWN)
-        )
+        inspect = functools.partial(inspect_search, domain, graph, best, space=space, values=values)
+        listed, drawn = inspect(dropped=DROPPED), inspect(limit=DRAWN)
     return listed, drawn
 
 

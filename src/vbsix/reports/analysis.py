@@ -97,10 +97,10 @@ class Share:
         return self.right / self.count
 
 
-def shares(steps: Sequence[ReadStep], name_of: Callable[[ReadStep], str]) -> list[Share]:
-    """The steps in groups by name, sorted."""
+def shares(steps: Sequence[ReadStep], name_of: Callable[[ReadStep], str | int]) -> list[Share]:
+    """The steps in groups by name or number, sorted."""
     counts, right = Counter(map(name_of, steps)), Counter(name_of(step) for step in steps if step.right)
-    return [Share(name, counts[name], right[name]) for name in sorted(counts)]
+    return [Share(str(name), counts[name], right[name]) for name in sorted(counts)]
 
 
 def confusion(steps: Iterable[ReadStep]) -> Mapping[str, Counter[str]]:

@@ -27,7 +27,7 @@ from vbsix.reports.analysis import (
     shares,
     spurious_examples,
 )
-from vbsix.svg import inline, world_svg
+from vbsix.svg import world_html
 from vbsix.svg.elements import plain, tag
 from vbsix.training.config import to_toml
 from vbsix.training.run import Run
@@ -100,7 +100,7 @@ def _section(one: Examined, found: Report) -> str:
         _results(found),
         _note("accuracy: mean over seeds ± standard deviation. spurious: right, but through a wrong world."),
         tag("h3", "By position of the instruction"),
-        _bars([_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: str(step.position))]),
+        _bars([_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: step.position)]),
         tag("h3", "By kind of command"),
         _bars([_share(share, share.name) for share in shares(steps, lambda step: step.kind)]),
         _note("Of instructions that were read in the right world, those whose command led to the right one."),
@@ -148,7 +148,7 @@ def _figure(figure: Figure, words: str) -> str:
 
 
 def _world(domain: str, world: str, words: str) -> str:
-    return tag("figure", inline(world_svg(domain, world)), tag("figcaption", plain(words)), class_="world")
+    return tag("figure", world_html(domain, world), tag("figcaption", plain(words)), class_="world")
 
 
 def _bars(rows: Sequence[tuple[str, float, str]]) -> str:

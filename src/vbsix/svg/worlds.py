@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
-from vbsix.svg.elements import FAINT, INK, MONO, Picture, label, path, place, plain, tag
+from vbsix.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
 
 # Bright enough to carry a dark letter.
 COLOURS = {"r": "#ff6b5e", "y": "#ffd93b", "g": "#4cc46a", "o": "#ff9f43", "p": "#c58bff", "b": "#6aa5ff"}
@@ -28,6 +29,11 @@ def world_svg(domain: str, world: str) -> Picture:
     return _PICTURES.get(domain, _text)(world)
 
 
+def world_html(domain: str, world: str) -> str:
+    """A world inside a page: its picture or, where the domain has none, its text, which breaks into lines."""
+    return inline(world_svg(domain, world)) if domain in _PICTURES else tag("code", plain(world))
+
+
 def _scene(world: str) -> Picture:
     cell, floor, height = 20, 40, 52
     people, words = [], []
@@ -43,6 +49,7 @@ def _scene(world: str) -> Picture:
     return _picture("; ".join(words) or "an empty stage", [stage, *people], 10 * cell, height)
 
 
+@functools.cache
 def _person(shirt: str, hat: str) -> str:
     """A person around x = 0 who stands at y = 0."""
     parts = [
@@ -77,6 +84,7 @@ def _alchemy(world: str) -> Picture:
     return _picture("; ".join(words), beakers, 7 * cell, height)
 
 
+@functools.cache
 def _unit(colour: str, width: float, height: float) -> str:
     size = {"x": 0, "y": 0, "width": width, "height": height}
     liquid = tag("rect", **size, fill=ALCHEMY_COLOURS[colour], stroke="#ffffff", stroke_width=0.5)
@@ -98,6 +106,7 @@ def _tangrams(world: str) -> Picture:
     return _picture("; ".join(words) or "an empty row", shapes, width, height)
 
 
+@functools.cache
 def _shape(identity: str, name: str, colour: str) -> str:
     """A shape around 0, 0 with its number."""
     ink = {"fill": COLOURS[colour], "stroke": _LINE, "stroke_width": 0.8, "stroke_linejoin": "round"}
@@ -133,6 +142,7 @@ def _contents(world: str) -> list[str]:
     return [word.partition(":")[2] for word in world.split()]
 
 
+@functools.cache
 def _position(number: int, cell: float, height: float) -> str:
     return label(str(number), (number - 0.5) * cell, height - 2, 8, fill=FAINT, text_anchor="middle")
 

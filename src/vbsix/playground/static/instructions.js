@@ -3,43 +3,50 @@
 import { $, h, share } from "./dom.js";
 import { show } from "./worlds.js";
 
-/** Keeps the list as `texts` has it; lines stay the same elements, so that typing is not disturbed. */
+/** Keeps the list; lines stay the same elements, so that typing is not disturbed. */
 export function instructionList({ most, onchange, oncommit, onselect }) {
   const list = $("say");
   const lines = [];
 
-  const texts = () => lines.map((line) => line.input.value);
-  const trimmed = () => texts().filter((text) => text.trim());
+  const says = ({ input }) => input.value.trim() !== "";
+  const saying = () => lines.filter(says);
+  const changed = () => onchange(saying().map(({ input }) => input.value));
 
   function addLine() {
-    const number = lines.length + 1;
-    const input = h("input", { type: "text", maxLength: 300, autocomplete: "off", "aria-label": `Instruction ${number}` });
-    const remove = h("button", { type: "button", className: "remove", "aria-label": `Remove instruction ${number}` }, "×");
+    const input = h("input", { type: "text", maxLength: 300, autocomplete: "off" });
+    const remove = h("button", { type: "button", className: "remove" }, "×");
     const outcome = h("div", { className: "outcome" });
     const figure = h("figure", { className: "small world" });
     const result = h("button", { type: "button", className: "result", hidden: true }, figure);
     const line = { input, outcome, figure, result, remove };
     line.element = h("li", {}, h("div", { className: "line" }, input, remove), h("div", { className: "read" }, outcome, result));
-    input.addEventListener("input", () => onchange(trimmed()));
-    input.addEventListener("keydown", (event) => onKey(event, lines.indexOf(line)));
-    input.addEventListener("blur", () => oncommit());
-    remove.addEventListener("click", () => {
-      input.value = "";
-      onchange(trimmed());
-      oncommit();
-      update(trimmed());
-      lines[Math.min(lines.indexOf(line), lines.length - 1)]?.input.focus();
+    input.addEventListener("input", () => {
+      changed();
+      tidy();
     });
-    result.addEventListener("click", () => onselect(lines.indexOf(line) + 1));
+    input.addEventListener("keydown", (event) => onKey(event, lines.indexOf(line)));
+    input.addEventListener("blur", commit);
+    remove.addEventListener("click", () => {
+      const place = lines.indexOf(line);
+      input.value = "";
+      changed();
+      commit();
+      lines[Math.min(place, lines.length - 1)].input.focus();
+    });
+    result.addEventListener("click", () => onselect(saying().indexOf(line) + 1));
     lines.push(line);
     list.append(line.element);
+  }
+
+  function commit() {
+    oncommit();
+    tidy();
   }
 
   function onKey(event, place) {
     if (event.key === "Enter") {
       event.preventDefault();
-      oncommit();
-      update(trimmed());
+      commit();
       lines[Math.min(place + 1, lines.length - 1)].input.focus();
     } else if (event.key === "Backspace" && !lines[place].input.value && place > 0) {
       event.preventDefault();
@@ -47,25 +54,35 @@ export function instructionList({ most, onchange, oncommit, onselect }) {
     }
   }
 
-  /** Makes the lines say this; `typing` leaves alone the line that is being written. */
-  function update(wanted, typing = false) {
-    const count = Math.min(wanted.length + 1, most);
-    while (lines.length < count) addLine();
-    while (lines.length > count && !(typing && lines.at(-1).input === document.activeElement)) {
-      lines.pop().element.remove();
-    }
-    if (!typing) lines.forEach(({ input }, place) => (input.value = wanted[place] ?? ""));
+  /** Makes the lines say this. */
+  function update(wanted) {
+    while (lines.length < wanted.length) addLine();
+    lines.forEach(({ input }, place) => (input.value = wanted[place] ?? ""));
+    tidy();
+  }
+
+  /** Takes away the lines that say nothing, but for the one that is being written and the last, for what is next. */
+  function tidy() {
+    const stays = (line) => says(line) || line.input === document.activeElement || line === lines.at(-1);
+    const gone = lines.filter((line) => !stays(line));
+    lines.splice(0, lines.length, ...lines.filter(stays));
+    gone.forEach(({ element }) => element.remove());
+    if (lines.length < most && lines.every(says)) addLine();
     lines.forEach(({ input, remove }, place) => {
       input.placeholder = place ? "and then?" : "What should happen?";
+      input.setAttribute("aria-label", `Instruction ${place + 1}`);
+      remove.setAttribute("aria-label", `Remove instruction ${place + 1}`);
       remove.hidden = !input.value;
     });
   }
 
   /** Shows beside each line its command and the world after it; `step` is the one that the stage shows. */
   function showReading(reading, pictures, step) {
-    lines.forEach(({ outcome, figure, result, element }, place) => {
+    lines.forEach((line) => {
+      const { outcome, figure, result, element } = line;
+      const place = saying().indexOf(line);
       const command = reading?.commands[place];
-      element.classList.toggle("current", place + 1 === step);
+      element.classList.toggle("current", Boolean(command) && place + 1 === step);
       result.hidden = !command;
       if (!command) {
         outcome.replaceChildren();
@@ -81,5 +98,6 @@ export function instructionList({ most, onchange, oncommit, onselect }) {
     });
   }
 
-  return { update, showReading, focusNext: () => lines.find(({ input }) => !input.value)?.input.focus() };
+  const next = () => lines.find((line) => !says(line)) ?? lines.at(-1);
+  return { update, showReading, focusNext: () => next().input.focus() };
 }

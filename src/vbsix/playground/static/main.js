@@ -21,8 +21,10 @@ let answer = null; // of the last parse
 let step = 0;
 let pictures = {};
 let notice = ""; // what is wrong with the address
+let writing = false; // whether the newest step of the address is what is being typed
 let asking = new AbortController(); // ends what was asked for an older state
-let parsing = Promise.resolve(); // the last question
+let pausing = new AbortController(); // ends the pause before a search
+let refreshing = Promise.resolve(); // all that the last state asked
 const panel = $("panel");
 const stage = worldView("First world", (world) => change({ world, ...UNREAD }));
 $("stage").append(stage.element);
@@ -54,7 +56,7 @@ async function fromAddress() {
     say: given.getAll("say").slice(0, MOST_INSTRUCTIONS),
     kept: given.getAll("kept"),
     read: given.getAll("read"),
-    target: given.get("target") ?? "",
+    target: given.get("target"), // null where it follows the reading
     beam: [4, 16, 64].includes(Number(given.get("beam"))) ? Number(given.get("beam")) : 16,
     critic: given.get("critic") !== "no",
   };
@@ -73,10 +75,18 @@ function toAddress({ view, model: name, world, say, kept, read, target, beam, cr
   const { domain } = models.find((one) => one.name === name);
   const pairs = [["view", view], ["domain", domain], ["model", name], ["world", world]];
   for (const [key, texts] of Object.entries({ say, kept, read })) pairs.push(...texts.map((text) => [key, text]));
-  if (target) pairs.push(["target", target]);
+  if (target !== null) pairs.push(["target", target]);
   if (beam !== 16) pairs.push(["beam", beam]);
   if (!critic) pairs.push(["critic", "no"]);
   return `#${new URLSearchParams(pairs)}`;
+}
+
+/** Makes the state a step of the address. */
+function push() {
+  const depth = (history.state?.depth ?? 0) + 1;
+  history.pushState({ depth }, "", toAddress(state));
+  sessionStorage.setItem("deepest", depth);
+  drawButtons();
 }
 
 /** A change that can be undone. */
@@ -84,48 +94,40 @@ function change(changes) {
   if (!state) return;
   commit();
   state = { ...state, ...changes };
-  const depth = (history.state?.depth ?? 0) + 1;
-  history.pushState({ depth }, "", toAddress(state));
-  sessionStorage.setItem("deepest", depth);
+  push();
   drawSettings();
   instructions.update(state.say);
   refresh();
 }
 
-/** What is being typed: the address follows, and becomes a step of its own when the line is left. */
-let committed = null;
+/** What is being typed: one step of the address, which follows until the line is left. */
 function type(say) {
-  committed ??= toAddress(state);
   const changed = say.findIndex((text, place) => text !== state.say[place]);
   const decided = state.read.length ? state.read : state.kept;
   state = { ...state, say, kept: decided.slice(0, changed < 0 ? say.length : changed), read: [] };
-  instructions.update(say, true);
+  if (writing) history.replaceState(history.state, "", toAddress(state));
+  else push();
+  writing = true;
+  pausing.abort();
   clearTimeout(type.timer);
   type.timer = setTimeout(askNext, DEBOUNCE, state);
 }
 
-/** Asks one question at a time: a server that is behind would be asked for ever more that nobody waits for. */
+/** Lets one state's questions end before the next: a server that is behind would be asked for what nobody waits for. */
 async function askNext(typed) {
-  await parsing.catch(() => {});
+  await refreshing;
   if (typed !== state) return; // more was typed meanwhile
   step = state.say.length;
   refresh();
 }
 
 function commit() {
-  const now = state && toAddress(state);
-  if (committed !== null && committed !== now) {
-    const depth = (history.state?.depth ?? 0) + 1;
-    history.pushState({ depth }, "", now);
-    sessionStorage.setItem("deepest", depth);
-    drawButtons();
-  }
-  committed = null;
+  writing = false;
 }
 
 /** Shows what the address says, which then says all of it. */
 async function open() {
-  committed = null;
+  commit();
   const asked = location.href;
   const given = await fromAddress();
   if (asked !== location.href) return; // it went on meanwhile
@@ -151,25 +153,27 @@ function chosen() {
   return Math.max(found, 0);
 }
 
-async function refresh() {
+function refresh() {
   clearTimeout(type.timer);
   drawViews();
   asking.abort();
   asking = new AbortController();
-  const asked = state;
-  const { signal } = asking;
+  refreshing = askAll(state, asking.signal);
+  return refreshing;
+}
+
+async function askAll(asked, signal) {
   try {
     const request = { model: asked.model, world: asked.world, utterances: asked.say, begin: asked.kept };
-    parsing = ask("/api/parse", request, signal);
-    const found = await parsing;
+    const found = await ask("/api/parse", request, signal);
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
     complain(notice);
     notice = "";
     draw();
-    if (state.view === "search") await refreshSearch(signal);
-    if (state.view === "compare") await refreshComparison(asked, signal);
+    if (asked.view === "search") await refreshSearch(asked, signal);
+    if (asked.view === "compare") await refreshComparison(asked, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     complain([notice, error.message].filter(Boolean).join(" "));
@@ -190,7 +194,7 @@ function draw() {
   instructions.showReading(found, pictures, step);
   const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
-  const title = document.querySelector("#stage svg title")?.textContent ?? "";
+  const title = document.querySelector("#stage svg title")?.textContent ?? world;
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
   if (state.view !== "play") return;
   const choosing = document.activeElement?.name === "reading";
@@ -208,24 +212,30 @@ function choose(place) {
   change({ read: answer.readings[place].commands.map(({ tokens }) => tokens.join(" ")) });
 }
 
-async function refreshSearch(signal) {
-  const target = state.target || (reading()?.commands.at(-1)?.world ?? state.world);
+async function refreshSearch(asked, signal) {
+  const { model: name, world, say: utterances, beam, critic } = asked;
+  const target = asked.target ?? reading()?.commands.at(-1)?.world ?? world;
   searching.attach();
-  searching.settings(state, model(), target, pictures[target]);
-  if (!state.say.length || state.say.length > MOST_SEARCHED) {
+  searching.settings(asked, model(), target, pictures[target]);
+  if (!utterances.length || utterances.length > MOST_SEARCHED) {
     searching.update(null);
-    if (state.say.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
+    if (utterances.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
     return;
   }
-  const { model: name, world, say: utterances, beam, critic } = state;
-  await pause(SEARCH_DEBOUNCE, signal);
+  pausing = new AbortController();
+  await pause(SEARCH_DEBOUNCE, pausing.signal);
   const slow = setTimeout(() => searching.wait(true), 500);
-  const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal).finally(() => {
+  try {
+    const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal);
+    searching.settings(asked, model(), target, found.pictures[target]);
+    searching.update(found);
+  } catch (error) {
+    if (error.name !== "AbortError") searching.update(null);
+    throw error;
+  } finally {
     clearTimeout(slow);
     searching.wait(false);
-  });
-  searching.settings(state, model(), target, found.pictures[target]);
-  searching.update(found);
+  }
 }
 
 async function refreshComparison(asked, signal) {
@@ -237,7 +247,8 @@ async function refreshComparison(asked, signal) {
       return [rival, await ask("/api/parse", request, signal).catch(({ message }) => ({ message }))];
     })
   );
-  if (asked === state) drawComparison(panel, answers);
+  signal.throwIfAborted();
+  drawComparison(panel, answers);
 }
 
 function drawViews() {
@@ -245,6 +256,7 @@ function drawViews() {
     if (button.dataset.view === state.view) button.setAttribute("aria-current", "page");
     else button.removeAttribute("aria-current");
   }
+  if (document.body.dataset.view !== state.view) panel.replaceChildren();
   document.body.dataset.view = state.view;
   if (state.view !== "search") searching.stop();
 }
@@ -264,6 +276,7 @@ function drawSettings() {
   const options = models.filter((one) => one.domain === domain).map(({ name }) => h("option", { value: name }, name));
   $("model").replaceChildren(...options);
   $("model").value = state.model;
+  for (const id of ["random", "example"]) $(id).disabled = !model().examples;
   drawButtons();
 }
 
@@ -295,14 +308,14 @@ async function choosing(domain) {
   const first = models.find((one) => one.domain === domain);
   const world = await randomWorld(first);
   step = 0;
-  change({ model: first.name, world, say: [], ...UNREAD, target: "" });
+  change({ model: first.name, world, say: [], ...UNREAD, target: null });
   document.querySelector("#domains input:checked")?.focus();
 }
 
 async function giveRandom(withInstructions) {
   const { world, utterances, target } = await ask(`/api/random?${new URLSearchParams({ model: state.model })}`);
   step = withInstructions ? utterances.length : 0;
-  const own = withInstructions ? { say: utterances, target: state.view === "search" ? target : "" } : { target: "" };
+  const own = withInstructions ? { say: utterances, target: state.view === "search" ? target : null } : { target: null };
   change({ world, ...UNREAD, ...own });
 }
 
@@ -312,7 +325,6 @@ $("undo").addEventListener("click", () => history.back());
 $("redo").addEventListener("click", () => history.forward());
 $("share").addEventListener("click", async () => {
   commit();
-  history.replaceState(history.state, "", toAddress(state));
   const copying = navigator.clipboard?.writeText(location.href) ?? Promise.reject();
   const copied = await copying.then(() => true, () => false);
   say(`The link is in the address bar${copied ? ", and copied" : ""}.`);

@@ -4,14 +4,13 @@ import { h } from "./dom.js";
 import { show, worldView } from "./worlds.js";
 
 const KINDS = { correct: "correct", beam: "kept", incorrect: "wrong world", pruned: "dropped" };
-const MOST_CARDS = 18;
 
 /** The panel of searches; `onchange` hears of another target, beam or use of the critic. */
 export function searchPanel(panel, onchange) {
   let answer = null;
   let pictures = {};
   const target = worldView("Target", (world) => onchange({ target: world }));
-  const follow = h("button", { type: "button", onclick: () => onchange({ target: "" }) }, "Take where the reading ends");
+  const follow = h("button", { type: "button", onclick: () => onchange({ target: null }) }, "Take where the reading ends");
   const beam = h(
     "select",
     { onchange: () => onchange({ beam: Number(beam.value) }) },
@@ -95,7 +94,7 @@ export function searchPanel(panel, onchange) {
       beam.value = state.beam;
       critic.checked = state.critic;
       criticLabel.hidden = !model.critic;
-      follow.disabled = !state.target;
+      follow.disabled = state.target === null;
     },
     update(newAnswer) {
       const fresh = !answer || result.hidden;
@@ -138,12 +137,13 @@ function spaceColumn(name) {
     drawStep({ iterations, states: seen, transitions }, at, pictures) {
       const iteration = iterations[at - 1];
       counts.textContent = at === 0 ? "One state, with an empty stack." : iteration ? tell(iteration, name) : "The search is over.";
-      const here = seen.map((state, index) => ({ ...state, index })).filter((state) => state.iteration === at);
+      const inPrograms = new Set(transitions.filter((one) => one.in_program).map(({ destination }) => seen[destination]));
+      const here = seen.filter((state) => state.iteration === at);
       const order = Object.keys(KINDS);
       here.sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind) || other.log_probability - one.log_probability);
-      const cards = here.slice(0, MOST_CARDS).map((state) => card(state, transitions, pictures));
+      const cards = here.map((state) => card(state, inPrograms.has(state), pictures));
       const total = iteration ? iteration.successors - iteration.merged : 1;
-      if (at && iteration && total > cards.length) cards.push(h("li", { className: "quiet" }, `and ${total - cards.length} more`));
+      if (at && iteration && total > cards.length) cards.push(h("li", { className: "quiet" }, `and ${total - cards.length} more that were dropped`));
       states.replaceChildren(...cards);
     },
   };
@@ -158,13 +158,11 @@ function tell({ expanded, successors, merged, correct, incorrect, kept, pruned }
   return parts.join(", ");
 }
 
-function card(state, transitions, pictures) {
-  const into = transitions.filter(({ destination }) => destination === state.index);
-  const tokens = [...new Set(into.map(({ token }) => token))].join(" | ");
-  const ways = into.length > 1 ? ` ${into.length} ways merged` : "";
+function card(state, onTheWay, pictures) {
+  const tokens = state.tokens.join(" | ");
+  const ways = state.ways > 1 ? ` ${state.ways} ways merged` : "";
   const figure = h("figure", { className: "world" });
   show(figure, pictures[state.world], { moving: false });
-  const onTheWay = into.some(({ in_program }) => in_program);
   return h(
     "li",
     { className: `card ${state.kind}${onTheWay ? " on-the-way" : ""}` },

@@ -11,10 +11,11 @@ const cells = (world) => (world ? world.split(" ").map((cell) => cell.slice(cell
 const text = (contents) => contents.map((content, place) => `${place + 1}:${content}`).join(" ");
 const changed = (contents, place, content) => text(contents.with(place, content));
 
-/** How many places can be changed by hand, and what can be done at one: groups of [words, world after it]. */
+/** What a cell looks like, how many places can be changed by hand, and how: groups of [words, world after it]. */
 const DOMAINS = {
   scene: {
-    places: () => 10,
+    cell: /^(__|[rygopb][rygopb_])$/,
+    places: (contents) => (contents.length === 10 ? 10 : 0),
     name: (place) => `Position ${place + 1}`,
     choices(contents, place) {
       const [shirt, hat] = contents[place];
@@ -27,7 +28,8 @@ const DOMAINS = {
     },
   },
   alchemy: {
-    places: () => 7,
+    cell: /^(_|[rygopb]{1,4})$/,
+    places: (contents) => (contents.length === 7 ? 7 : 0),
     name: (place) => `Beaker ${place + 1}`,
     choices(contents, place) {
       const units = contents[place].replace("_", "");
@@ -45,6 +47,7 @@ const DOMAINS = {
     },
   },
   tangrams: {
+    cell: /^[0-4]$/,
     places: (contents) => Math.min(contents.length + 1, 5),
     name: (place) => `Position ${place + 1}`,
     choices(contents, place) {
@@ -67,19 +70,19 @@ const DOMAINS = {
   },
 };
 
-/** Shows a picture; what was there before moves to where it is now. */
+/** Shows a picture, or a text where the domain has none; what was there before moves to where it is now. */
 export function show(figure, svg, { moving = true } = {}) {
   if (figure.dataset.svg === svg) return;
-  const before = figure.querySelector("svg");
+  const before = figure.querySelector(":scope > svg, :scope > code");
   const template = document.createElement("template");
   template.innerHTML = svg;
   const after = template.content.firstElementChild;
   if (before) before.replaceWith(after);
   else figure.prepend(after);
   figure.dataset.svg = svg;
-  const { width, height } = after.viewBox.baseVal;
+  const { width, height } = after.viewBox?.baseVal ?? {};
   figure.style.setProperty("--ratio", width / height);
-  if (before && moving && !matchMedia("(prefers-reduced-motion: reduce)").matches) move(before, after);
+  if (before && after.viewBox && moving && !matchMedia("(prefers-reduced-motion: reduce)").matches) move(before, after);
 }
 
 function move(before, after) {
@@ -146,7 +149,8 @@ export function worldView(label, onchange) {
   function draw() {
     const rules = DOMAINS[domain];
     const contents = cells(world);
-    const count = rules && editable ? rules.places(contents) : 0;
+    const valid = rules && text(contents) === world && contents.every((content) => rules.cell.test(content));
+    const count = valid && editable ? rules.places(contents) : 0;
     if (chosen !== null && chosen >= count) chosen = null;
     figure.style.setProperty("--places", domain === "tangrams" ? 5 : count);
     if (places.children.length !== count) {
