@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from vbsix import PythonDomain, VbsixError
 from vbsix.models import Policy
+from vbsix.parser import load_committee
 from vbsix.playground.answers import answer_parse, answer_search, warm_up_rest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search
@@ -548,6 +549,14 @@ def test_before_the_last_two_instructions_it_has_none(models):
         late = state.kind in ("beam", "pruned") and state.instructions_done >= 1
         assert (state.value is not None) == late
     assert len(drawn.states) <= 28
+
+
+def test_a_committee_searches_too(run_folder, tmp_path):
+    exported = tmp_path / "together.safetensors"
+    load_committee(run_folder).export(exported)
+    (model,) = load_models([exported]).values()
+    listed, _ = search(model, ROW, TARGET, SAID[:1], space="execution", beam=64, critic=False)
+    assert listed.iterations[0].kept > 1
 
 
 def test_errors_of_an_own_language_are_told(models):

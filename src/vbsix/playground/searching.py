@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from vbsix.domains.base import Domain, State
 from vbsix.errors import naming
 from vbsix.inspection import Inspection, inspect_search
-from vbsix.models import Critic, Policy
+from vbsix.models import Committee, Critic, Policy
 from vbsix.models.critic import CriticTables
 from vbsix.playground.models import Model
 from vbsix.search import Graph, Problem, Programs, SearchConfig, program_search
@@ -89,7 +89,7 @@ def search(
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("config", "critic_ranks"))
 def _search(
     domain: Domain,
-    policy: Policy,
+    policy: Policy | Committee,
     projections: Float[Any, "V projected"],
     critic: Critic | None,
     vectors: Float[Any, "V word"] | None,
@@ -100,10 +100,10 @@ def _search(
     config: SearchConfig,
     critic_ranks: bool,
 ) -> tuple[Programs, Graph, CriticTables | None]:
-    mask = jnp.asarray(words) > 0
-    utterances = policy.utterances.encode_projected(jnp.asarray(projections)[words], mask)
-    actor, tables, value = policy.for_example(domain, policy.prepare(utterances)), None, None
-    if critic is not None and vectors is not None:
+    projected, mask = jnp.asarray(projections)[words], jnp.asarray(words) > 0
+    actor, tables, value = policy.for_example(domain, policy.read(projected, mask)), None, None
+    if critic is not None and vectors is not None and isinstance(policy, Policy):
+        utterances = policy.utterances.encode_projected(projected, mask)
         target = domain.observe_target(problem.target)
         tables = critic.prepare(policy, utterances, jnp.asarray(vectors)[words], problem.instructions, target)
         value = critic.for_example(domain, tables) if critic_ranks else None
