@@ -209,7 +209,7 @@ def test_dropped_states_know_where_they_were_expanded(scene, row):
     for state in states:
         if state.expanded_at is None:
             assert state.kind != "pruned" or not any(
-                (iteration, state.world, state.stack) in kept for iteration in range(len(scene.graph.beam.parent))
+                (iteration, state.world, state.stack) in kept for iteration in range(len(scene.graph.beam.chosen))
             )
         else:
             assert state.kind == "pruned"

@@ -28,7 +28,9 @@ def make_networks(case: Case, config: NetworkConfig = SHARED) -> tuple[Policy, C
 def evaluate(policy: Policy, critic: Critic, case: Case, instructions: int = M, method=Critic.logit):
     """The logits, or the values, of all states of a case."""
     utterances = policy.encode(case.words, case.mask)
-    tables = critic.prepare(policy, utterances, case.words, jnp.int32(instructions), case.target)
+    tables = critic.prepare(
+        policy, utterances, critic.encode(case.words, case.mask), jnp.int32(instructions), case.target
+    )
     return jax.vmap(lambda *state: method(critic, tables, *state))(case.instruction, case.observations, case.worlds)
 
 
@@ -131,7 +133,7 @@ def test_it_is_a_function_of_one_state_for_search(case: Case):
     @jax.jit
     def run(policy, critic):
         utterances = policy.encode(case.words, case.mask)
-        tables = critic.prepare(policy, utterances, case.words, jnp.int32(M), case.target)
+        tables = critic.prepare(policy, utterances, critic.encode(case.words, case.mask), jnp.int32(M), case.target)
         return jax.vmap(critic.for_example(case.domain, tables))(case.states)
 
     np.testing.assert_allclose(run(policy, critic), evaluate(policy, critic, case, method=Critic.value), atol=1e-6)
@@ -145,7 +147,7 @@ def test_batches_are_traced_once(tangrams: Case):
         nonlocal traces
         traces += 1
         utterances = policy.encode(words, tangrams.mask)
-        tables = critic.prepare(policy, utterances, words, instructions, tangrams.target)
+        tables = critic.prepare(policy, utterances, critic.encode(words, tangrams.mask), instructions, tangrams.target)
         return jax.vmap(critic.for_example(tangrams.domain, tables))(tangrams.states)
 
     for seed in range(3):

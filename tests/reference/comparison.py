@@ -32,6 +32,7 @@ from vbsix.search import (
     statistics,
 )
 from vbsix.search.beam import CORRECT, INCORRECT, INVALID, LIVE
+from vbsix.search.graph import best_transitions
 
 TOLERANCE = 1e-4
 """For log probabilities."""
@@ -99,17 +100,26 @@ class Comparison:
     @functools.cached_property
     def layers(self) -> list[dict[int, Slot]]:
         """The taken slots of each compiled beam that is expanded."""
-        beam = self.results.graph.beam
+        alive = self.results.graph.beam.alive
         layers = [{0: Slot(self.vertex(self.task.start, ()), self.task.start, ())}]
         for iteration in range(1, self.task.longest):
             layer = {}
-            for slot in np.flatnonzero(beam.alive[iteration]).tolist():
-                _, state, prefix = layers[-1][beam.parent[iteration, slot]]
-                token = self.task.tokens[beam.token[iteration, slot]]
+            for slot in np.flatnonzero(alive[iteration]).tolist():
+                parent, token = self.behind(iteration, slot)
+                _, state, prefix = layers[-1][parent]
                 state, prefix = self.task.step(state, token), (*prefix, token)
                 layer[slot] = Slot(self.vertex(state, prefix), state, prefix)
             layers.append(layer)
         return layers
+
+    @functools.cached_property
+    def transitions(self) -> np.ndarray:
+        return np.asarray(best_transitions(self.results.graph))
+
+    def behind(self, iteration: int, slot: int) -> tuple[int, str]:
+        """The slot before a slot, and the token that leads from there."""
+        parent, number = divmod(int(self.transitions[iteration - 1, slot]), len(self.task.tokens))
+        return parent, self.task.tokens[number]
 
     def vertex(self, state: Any, prefix: twin.Program) -> Any:
         return state if self.config.space == "execution" else prefix
@@ -135,8 +145,8 @@ class Comparison:
                 assert beam.log_chart[iteration, slot] == pytest.approx(entry.log_chart, abs=TOLERANCE)
                 assert beam.paths[iteration, slot] == pytest.approx(entry.paths, rel=1e-5)
                 if iteration > 0:
-                    parent = self.layers[iteration - 1][beam.parent[iteration, slot]].vertex
-                    arrival = self.arrival(entry, parent, self.task.tokens[beam.token[iteration, slot]])
+                    parent, token = self.behind(iteration, slot)
+                    arrival = self.arrival(entry, self.layers[iteration - 1][parent].vertex, token)
                     assert arrival.log_probability >= entry.best.log_probability - TIE, "not the best predecessor"
                     scores = self.search.scores[iteration - 1]
                     assert slot == 0 or scores[layer[slot - 1].vertex] >= scores[vertex] - TIE, "slots out of order"

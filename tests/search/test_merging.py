@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbsix.search.merging import _places, best_of_group, choose, lookup, merge_prefixes, representatives
+from vbsix.search.merging import (
+    _look_up_at_once,
+    _places,
+    best_of_group,
+    choose,
+    lookup,
+    merge_prefixes,
+    representatives,
+)
 
 COUNT, QUERIES = 24, 16
 PLACES = 1 << 16
@@ -110,6 +118,17 @@ def test_many_random_keys():
     expected = [first[tuple(key)] for key in keys.tolist()]
     assert compiled_representatives(keys, np.ones(1200, bool)).tolist() == expected
     assert compiled_lookup(keys, np.ones(1200, bool), keys).tolist() == expected
+
+
+def test_all_tables_at_once_find_the_same():
+    """What a GPU does, on random keys of which some are not live; there it is that keys may be missed."""
+    random = np.random.default_rng(1)
+    keys = random.integers(0, 2**32, (600, 2), dtype=np.uint32)[random.integers(0, 600, 1500)]
+    live = random.random(1500) < 0.7
+    queries = np.concatenate([keys, random.integers(0, 2**32, (300, 2), dtype=np.uint32)])
+    first = first_of_each([tuple(key) for key in keys.tolist()], live)
+    found = jax.jit(_look_up_at_once)(keys, live, queries)
+    assert found.tolist() == [first.get(tuple(key), -1) for key in queries.tolist()]
 
 
 def by_group(groups: list[int]) -> list[int]:

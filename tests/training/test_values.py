@@ -9,6 +9,7 @@ import pytest
 from reference.tables import TableDomain, Tables
 
 from vbsix.search import Problem, SearchConfig, extract_negatives, program_search
+from vbsix.training.objectives import correct_flow
 from vbsix.training.values import label_graph, label_programs
 
 A = np.array([0.6, 0.3, 0.8])
@@ -29,7 +30,7 @@ def searched(toy):
 
 def label(graph, programs, negatives, late, labels, size):
     if labels == "graph":
-        return label_graph(graph, late, size=size)
+        return label_graph(graph, correct_flow(graph), late, size=size)
     wrong = extract_negatives(graph, negatives, "execution").programs
     return label_programs(graph, programs, wrong, late, paper=labels == "paper", size=size)
 

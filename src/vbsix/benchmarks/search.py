@@ -216,7 +216,7 @@ def _read(domain: Domain, config: NetworkConfig, vectors: Array, examples: Array
         words, mask = vectors[example.words], example.words > 0
         utterances = policy.encode(words, mask)
         target = domain.observe_target(example.target)
-        of_critic = critic.prepare(policy, utterances, words, example.instructions, target)
+        of_critic = critic.prepare(policy, utterances, critic.encode(words, mask), example.instructions, target)
         return policy.prepare(utterances), of_critic
 
     of_policy, of_critic = jax.vmap(tables, out_axes=TABLE_AXES)(examples)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation, State
 from vbsix.models.config import NetworkConfig
-from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
+from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances, encode_all
 from vbsix.models.layers import AttributeEmbedding, AttributeTable, Dense, pick
 from vbsix.models.policy import Policy
 
@@ -64,11 +64,20 @@ class Critic(eqx.Module):
         self.second = Dense(config.hidden, config.hidden, key=next(keys))
         self.third = Dense(config.hidden, 1, key=next(keys))
 
+    @property
+    def encoders(self) -> list[UtteranceEncoder]:
+        """With which the critic reads utterances itself: as those that come next and, if at all, as current ones."""
+        return [self.next_utterance, *([self.own.utterances] if self.own else [])]
+
+    def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> list[Utterances]:
+        """Reads the utterances of an example, given as word vectors, with these encoders."""
+        return encode_all(self.encoders, words, mask)
+
     def prepare(
         self,
         policy: Policy,
         utterances: Utterances,
-        words: Float[Array, "M T word"],
+        own: Sequence[Utterances],
         instructions: Int[Array, ""],
         target: Int[Array, "elements attributes"],
     ) -> CriticTables:
@@ -77,15 +86,15 @@ class Critic(eqx.Module):
         Args:
             policy: its stack encoder is read, and not trained by the critic's loss.
             utterances: as the policy has encoded them; likewise.
-            words: the same utterances as word vectors, for what the critic encodes itself.
+            own: the same utterances as the critic has encoded them.
             instructions: how many utterances the example has; none follows the last one.
             target: what the domain observes of the target.
         """
         if self.own is None:
             summary, stack = jax.lax.stop_gradient((utterances.summary, policy.stack))
         else:
-            summary, stack = self.own.utterances.encode(words, utterances.mask).summary, self.own.stack
-        following = jnp.roll(self.next_utterance.encode(words, utterances.mask).summary, -1, axis=0)
+            summary, stack = own[1].summary, self.own.stack
+        following = jnp.roll(own[0].summary, -1, axis=0)
         has_following = jnp.arange(1, len(following) + 1) < instructions
         following = jnp.where(has_following[:, None], following, 0.0)
         from_utterance, from_stack, from_next, from_world, from_target = self._first_parts(stack.width)

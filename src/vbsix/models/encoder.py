@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -79,9 +81,23 @@ class UtteranceEncoder(eqx.Module):
 
         gates = projected.reshape(mask.shape[0], 2, -1)
         start = jnp.zeros(self.recurrent.shape[:2], projected.dtype)
-        (last, _), states = jax.lax.scan(read_word, (start, start), (_turn(gates), _turn(jnp.stack([mask, mask], 1))))
+        words = _turn(gates), _turn(jnp.stack([mask, mask], 1))
+        (last, _), states = jax.lax.scan(read_word, (start, start), words, unroll=WORDS_AT_ONCE)
         memory = _turn(states).reshape(mask.shape[0], -1)
         return last.reshape(-1), jnp.where(mask[:, None], memory, 0.0)
+
+
+WORDS_AT_ONCE = 5
+"""Read in one round of the loop over words: its own cost is as large as that of reading a word."""
+
+
+def encode_all(
+    encoders: Sequence[UtteranceEncoder], words: Float[Array, "M T word"], mask: Bool[Array, "M T"]
+) -> list[Utterances]:
+    """What each encoder makes of the same utterances, all in one go."""
+    together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *encoders)
+    encoded = jax.vmap(lambda encoder: encoder.encode(words, mask))(together)
+    return [jax.tree.map(operator.itemgetter(place), encoded) for place in range(len(encoders))]
 
 
 def _turn(both: Array) -> Array:

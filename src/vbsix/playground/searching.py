@@ -105,7 +105,8 @@ def _search(
     if critic is not None and vectors is not None and isinstance(policy, Policy):
         utterances = policy.utterances.encode_projected(projected, mask)
         target = domain.observe_target(problem.target)
-        tables = critic.prepare(policy, utterances, jnp.asarray(vectors)[words], problem.instructions, target)
+        own = critic.encode(jnp.asarray(vectors)[words], mask)
+        tables = critic.prepare(policy, utterances, own, problem.instructions, target)
         value = critic.for_example(domain, tables) if critic_ranks else None
     most = len(words)
     programs, graph = program_search(domain, actor, value, problem, key, instructions=most, config=config)

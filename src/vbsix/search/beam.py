@@ -17,6 +17,7 @@ from vbsix.domains.base import Domain, State, Target
 from vbsix.search.config import SearchConfig
 from vbsix.search.exploration import behaviour, explore_slots, perturb
 from vbsix.search.merging import Merged, choose, merge_prefixes, representatives
+from vbsix.search.packing import scan_packed
 
 Policy = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
 """log π(a | s) of all tokens, given one state of the example at hand and which tokens are valid there; the others are
@@ -47,14 +48,8 @@ class Beam(NamedTuple):
     states: State
     log_chart: Float[Array, "*L K"]
     """log P_t, the actor score; -inf in an empty slot."""
-    perturbed: Float[Array, "*L K"]
-    """log P_t with the noise of a search that samples; else log P_t itself."""
     paths: Float[Array, "*L K"]
     """Number of prefixes that lead to the state through the beams before (in floats: it grows exponentially)."""
-    parent: Int[Array, "*L K"]
-    """Slot of the most probable predecessor, -1 in an empty slot and at the start."""
-    token: Int[Array, "*L K"]
-    """Token that leads from there."""
     chosen: Int[Array, "*L K"]
     """Which merged successor this is, as slot * A + token of its first predecessor; -1 in an empty slot."""
 
@@ -113,56 +108,52 @@ def beam_search(
     length = instructions * domain.max_tokens_per_instruction
     limit = problem.instructions * domain.max_tokens_per_instruction
 
-    def iterate(beam: Beam, step: tuple[Array, PRNGKeyArray]) -> tuple[Beam, Graph]:
-        iteration, key = step
+    def iterate(frontier: tuple[Beam, Array], step: tuple[Array, PRNGKeyArray]):
+        """The beam with its noisy log P_t makes the next one; without sampling, there is no noise."""
+        (beam, perturbed), (iteration, key) = frontier, step
         allowed = jnp.broadcast_to(iteration < limit, len(domain.tokens))
         if problem.prefix is not None:
             given = jnp.asarray(problem.prefix)[iteration]
             allowed &= (given < 0) | (jnp.arange(len(domain.tokens)) == given)
-        expansion, successors, kinds = _expand(domain, policy, problem, beam, allowed, config)
-        live = (kinds == LIVE) & (iteration + 1 < limit)
-        log_successors = beam.log_chart[:, None] + expansion.log_policy
-        log_prefixes = jnp.where(live, log_successors.reshape(-1), -jnp.inf)
-        group = _merge(expansion.successor_keys.reshape(-1, 2), kinds, config.space)
-        merged = merge_prefixes(log_prefixes, jnp.repeat(beam.paths, expansion.kind.shape[1]), group)
-        perturbed = merged.log_sum
+        log_policy, kind, successor_keys, successors = _expand(domain, policy, problem, beam, allowed, config)
+        live = (kind == LIVE) & (iteration + 1 < limit)
+        log_successors = beam.log_chart[:, None] + log_policy
+        log_prefixes = jnp.where(live, log_successors, -jnp.inf)
+        group = _merge(successor_keys.reshape(-1, 2), kind.reshape(-1), config.space)
+        noisy = None
         if config.exploration == "sampling":
-            noisy = perturb(key, beam.perturbed, log_successors).reshape(-1)
-            perturbed = jnp.full_like(noisy, -jnp.inf).at[group].max(jnp.where(live, noisy, -jnp.inf))
-        chosen = _rank(domain, critic, problem, successors, merged.log_sum, perturbed, config, instructions)
+            noisy = jnp.where(live, perturb(key, perturbed, log_successors), -jnp.inf).reshape(-1)
+        merged = merge_prefixes(log_prefixes.reshape(-1), jnp.repeat(beam.paths, kind.shape[1]), group, noisy)
+        chosen = _rank(domain, critic, problem, successors, merged, config, instructions)
         if config.exploration == "slots":
             chosen = explore_slots(key, chosen, jnp.isfinite(merged.log_sum), config.epsilon)
-        following = _next_beam(successors, merged, perturbed, chosen, tokens=expansion.kind.shape[1])
-        return following, Graph(beam, expansion._replace(representative=group.reshape(expansion.kind.shape)))
+        recorded = beam, log_policy, kind.astype(jnp.int8), successor_keys, group.reshape(kind.shape)
+        return _next_beam(successors, merged, chosen), recorded
 
     start = _first_beam(domain, problem.world, instructions, config.beam)
     steps = jnp.arange(length), jax.random.split(key, length)
-    graph = jax.lax.scan(iterate, start, steps)[1]
-    late = jax.vmap(lambda states: _is_late(domain, problem, states, config))(graph.beam.states) & graph.beam.alive
-    keys = jax.vmap(jax.vmap(domain.key))(graph.beam.states)
-    share = jnp.sum(late, axis=1) / jnp.maximum(jnp.sum(graph.beam.alive, axis=1), 1)
-    return graph._replace(expansion=graph.expansion._replace(keys=keys, late=share))
+    beam, *transitions = scan_packed(iterate, (start, start.log_chart), steps)[1]
+    late = jax.vmap(lambda states: _is_late(domain, problem, states, config))(beam.states) & beam.alive
+    keys = jax.vmap(jax.vmap(domain.key))(beam.states)
+    share = jnp.sum(late, axis=1) / jnp.maximum(jnp.sum(beam.alive, axis=1), 1)
+    return Graph(beam, Expansion(keys, *transitions, share))
 
 
 def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Beam:
     state = domain.start(world, instructions)
     first = jnp.arange(size) == 0
-    nothing = jnp.full(size, -1, jnp.int32)
     return Beam(
         states=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))), state),
         log_chart=jnp.where(first, 0.0, -jnp.inf),
-        perturbed=jnp.where(first, 0.0, -jnp.inf),
         paths=first.astype(jnp.float32),
-        parent=nothing,
-        token=nothing,
-        chosen=nothing,
+        chosen=jnp.full(size, -1, jnp.int32),
     )
 
 
 def _expand(
     domain: Domain, policy: Policy, problem: Problem, beam: Beam, allowed: Bool[Array, " A"], config: SearchConfig
 ):
-    """All transitions out of a beam, the successors (flat) and their kinds (flat)."""
+    """All transitions out of a beam: log π, kind, and key of the successor; and the successors themselves, flat."""
     successors, valid = jax.vmap(domain.expand)(beam.states)
     log_policy = jax.vmap(policy)(beam.states, valid)
     if config.exploration == "sampling":
@@ -175,16 +166,9 @@ def _expand(
     if problem.target is not None:
         correct = jax.vmap(jax.vmap(lambda state: domain.matches(state, problem.target)))(successors)
     kind = jnp.where(valid, jnp.where(finished, jnp.where(correct, CORRECT, INCORRECT), LIVE), INVALID)
-    expansion = Expansion(
-        keys=jnp.zeros((kind.shape[0], 2), jnp.uint32),
-        log_policy=log_policy,
-        kind=kind.astype(jnp.int8),
-        successor_keys=jax.vmap(jax.vmap(domain.key))(successors),
-        representative=jnp.zeros(kind.shape, jnp.int32),
-        late=jnp.float32(0),
-    )
+    keys = jax.vmap(jax.vmap(domain.key))(successors)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
-    return expansion, flat, kind.reshape(-1)
+    return log_policy, kind, keys, flat
 
 
 def _merge(keys: UInt32[Array, "N 2"], kinds: Int[Array, " N"], space: str) -> Int[Array, " N"]:
@@ -210,8 +194,7 @@ def _rank(
     critic: Critic | None,
     problem: Problem,
     successors: State,
-    log_chart: Float[Array, " N"],
-    perturbed: Float[Array, " N"],
+    merged: Merged,
     config: SearchConfig,
     instructions: int,
 ) -> Int[Array, " K"]:
@@ -222,15 +205,16 @@ def _rank(
         return best_states(score, done, size, config.quota, instructions)
 
     if critic is None:
-        score, best = best_of(perturbed, successors, config.beam)
+        score, best = best_of(merged.perturbed, successors, config.beam)
     else:
-        actor, best = best_of(perturbed, successors, min(max(config.rerank, config.beam), perturbed.shape[0]))
+        candidates = min(max(config.rerank, config.beam), merged.perturbed.shape[0])
+        actor, best = best_of(merged.perturbed, successors, candidates)
         candidates = choose(successors, best)
         late, value = _is_late(domain, problem, candidates, config), jax.vmap(critic)(candidates)
         if config.critic_score == "product":
             score = actor + jnp.where(late, jnp.log(jnp.maximum(value, SMALLEST_VALUE)), 0.0)
         else:
-            score = ac_score(log_chart[best], late, value)
+            score = ac_score(merged.log_sum[best], late, value)
         # The candidates come sorted by actor score and top_k is stable, so that ties keep that order.
         score, order = best_of(score, candidates, config.beam)
         best = best[order]
@@ -255,17 +239,8 @@ def best_states(
     return score[chosen], chosen
 
 
-def _next_beam(
-    successors: State, merged: Merged, perturbed: Float[Array, " N"], chosen: Int[Array, " K"], *, tokens: int
-) -> Beam:
+def _next_beam(successors: State, merged: Merged, chosen: Int[Array, " K"]) -> tuple[Beam, Float[Array, " K"]]:
+    """The beam of the states chosen, and its noisy log P_t."""
     taken, index = chosen >= 0, jnp.maximum(chosen, 0)
-    best = merged.best[index]
-    return Beam(
-        states=choose(successors, index),
-        log_chart=jnp.where(taken, merged.log_sum[index], -jnp.inf),
-        perturbed=jnp.where(taken, perturbed[index], -jnp.inf),
-        paths=jnp.where(taken, merged.paths[index], 0.0),
-        parent=jnp.where(taken, best // tokens, -1),
-        token=jnp.where(taken, best % tokens, -1),
-        chosen=chosen,
-    )
+    log_chart, perturbed = (jnp.where(taken, each[index], -jnp.inf) for each in (merged.log_sum, merged.perturbed))
+    return Beam(choose(successors, index), log_chart, jnp.where(taken, merged.paths[index], 0.0), chosen), perturbed

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from vbsix.search.beam import CORRECT, LIVE, Graph
-from vbsix.search.merging import lookup, representatives
+from vbsix.search.merging import best_of_group, lookup, representatives
 
 UNREACHABLE = 1 << 20
 """Distance of a vertex from which no correct terminal state can be reached."""
@@ -45,10 +45,25 @@ def next_vertex(graph: Graph) -> Int[Array, "L K A"]:
         places = jnp.where(chosen < 0, beam * tokens, chosen)
         return jnp.full(beam * tokens, -1, jnp.int32).at[places].set(jnp.arange(beam), mode="drop")
 
-    chosen = jnp.concatenate([graph.beam.chosen[1:], jnp.full((1, beam), -1, jnp.int32)])
-    slots = jax.vmap(lambda slots, group: slots[group])(jax.vmap(invert)(chosen), graph.expansion.representative)
+    slots = jax.vmap(lambda slots, group: slots[group])(
+        jax.vmap(invert)(_chosen_next(graph)), graph.expansion.representative
+    )
     first = (jnp.arange(1, iterations + 1) * beam)[:, None, None]
     return jnp.where((slots >= 0) & (graph.expansion.kind == LIVE), slots + first, -1)
+
+
+def best_transitions(graph: Graph) -> Int[Array, "L K"]:
+    """The most probable transition (slot * A + token) into each slot of the next beam, -1 into an empty one."""
+    live = graph.expansion.kind == LIVE
+    log_prefixes = jnp.where(live, graph.beam.log_chart[:, :, None] + graph.expansion.log_policy, -jnp.inf)
+    flat = log_prefixes.reshape(len(live), -1), graph.expansion.representative.reshape(len(live), -1)
+    best, chosen = jax.vmap(best_of_group)(*flat), _chosen_next(graph)
+    return jnp.where(chosen >= 0, jnp.take_along_axis(best, jnp.maximum(chosen, 0), axis=1), -1)
+
+
+def _chosen_next(graph: Graph) -> Int[Array, "L K"]:
+    """What the next beam has chosen of each beam's successors; nothing follows the last."""
+    return jnp.roll(graph.beam.chosen, -1, axis=0).at[-1].set(-1)
 
 
 def distances(graph: Graph, successor: Int[Array, "V A"]) -> Int[Array, " V"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -16,15 +15,13 @@ def representatives(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"]) -> Int[
     return jnp.where(live, lookup(keys, live, keys), jnp.arange(keys.shape[0], dtype=jnp.int32))
 
 
-ROUNDS = 4
-"""On a GPU, where to ask whether all are settled costs more than to go on, keys that find no place in so many tables
-(one in millions) stay apart: a state is then kept twice, or a path not followed."""
-
-
 def lookup(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"], queries: UInt32[Array, "Q 2"]) -> Int[Array, " Q"]:
-    """For each query the index of the first live entry with that key, -1 if there is none.
+    """For each query the index of the first live entry with that key, -1 if there is none."""
+    return jax.lax.platform_dependent(keys, live, queries, cuda=_look_up_at_once, default=_look_up_in_turn)
 
-    Of the entries that belong to one place of a table the first gets it. Keys left without a place go to the next
+
+def _look_up_in_turn(keys: Array, live: Array, queries: Array) -> Int[Array, " Q"]:
+    """Of the entries that belong to one place of a table the first gets it. Keys left without a place go to the next
     table, of which there are as many as it takes, two or three as a rule: each settles at least one key.
     """
     count = keys.shape[0]
@@ -37,20 +34,43 @@ def lookup(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"], queries: UInt32[
         table = jnp.full(size, count, jnp.int32).at[place].min(order, mode="drop")
 
         def find(wanted):
-            first = table[_places(wanted, size, number)]
-            same = jnp.all(keys.at[first].get(mode="clip") == wanted, axis=-1)
-            return jnp.where(same & (first < count), first, -1)
+            return _with_key(keys, wanted, table[_places(wanted, size, number)])
 
         return number + 1, waiting & (find(keys) < 0), jnp.maximum(found, find(queries))
 
-    def settle_all(*state):
-        return jax.lax.while_loop(lambda state: jnp.any(state[1]), settle, state)
-
-    def settle_most(*state):
-        return functools.reduce(lambda state, _: settle(state), range(ROUNDS), state)
-
     start = jnp.uint32(1), live, jnp.full(queries.shape[0], -1, jnp.int32)
-    return jax.lax.platform_dependent(*start, cuda=settle_most, default=settle_all)[2]
+    return jax.lax.while_loop(lambda state: jnp.any(state[1]), settle, start)[2]
+
+
+TABLES = 6
+FACTORS = np.random.default_rng(2019).integers(0, 2**32, (2, TABLES), dtype=np.uint32) | np.uint32(1)
+"""Odd numbers by which the two lanes of a key are multiplied to give its place in each table."""
+
+
+def _look_up_at_once(keys: Array, live: Array, queries: Array) -> Int[Array, " Q"]:
+    """The same with a few kernels, which is what costs time on a GPU: all tables are filled side by side.
+
+    A key that has a place in none of them (one in millions) is not found: a state is then kept twice, or a path not
+    followed.
+    """
+    count = keys.shape[0]
+    size = 8 << (count - 1).bit_length()
+    first_places = np.arange(TABLES, dtype=np.uint32)[None] * np.uint32(size)
+
+    def places(keys: Array) -> Int[Array, "n tables"]:
+        product = keys[:, :1] * FACTORS[:1] + keys[:, 1:] * FACTORS[1:]
+        return ((product >> np.uint32(33 - size.bit_length())) + first_places).astype(jnp.int32)
+
+    taken = jnp.where(live[:, None], places(keys), TABLES * size)
+    order = jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32)[:, None], taken.shape)
+    tables = jnp.full(TABLES * size, count, jnp.int32).at[taken].min(order, mode="drop")
+    return jnp.max(_with_key(keys, queries[:, None], tables[places(queries)]), axis=1)
+
+
+def _with_key(keys: Array, wanted: Array, index: Int[Array, "*n"]) -> Int[Array, "*n"]:
+    """The indices at which the wanted keys are, -1 in place of the others."""
+    same = jnp.all(keys.at[index].get(mode="clip") == wanted, axis=-1)
+    return jnp.where(same & (index < keys.shape[0]), index, -1)
 
 
 def _places(keys: UInt32[Array, "N 2"], size: int, number: UInt32[Array, ""]) -> Int[Array, " N"]:
@@ -63,20 +83,27 @@ class Merged(NamedTuple):
 
     log_sum: Float[Array, " N"]
     """The log of their summed probability, -inf if there is none."""
+    perturbed: Float[Array, " N"]
+    """The largest of their noisy log-probabilities; without noise, `log_sum`."""
     paths: Float[Array, " N"]
     """How many there are."""
-    best: Int[Array, " N"]
-    """The most probable one, the first of equals."""
 
 
-def merge_prefixes(log_prefixes: Float[Array, " N"], paths: Float[Array, " N"], group: Int[Array, " N"]) -> Merged:
+def merge_prefixes(
+    log_prefixes: Float[Array, " N"],
+    paths: Float[Array, " N"],
+    group: Int[Array, " N"],
+    noisy: Float[Array, " N"] | None = None,
+) -> Merged:
     """Sums over the prefixes of each group; -inf marks a transition that no prefix takes."""
-    largest = jnp.full_like(log_prefixes, -jnp.inf).at[group].max(log_prefixes)
-    shift = jnp.where(jnp.isfinite(largest), largest, 0.0)
+    scores = jnp.stack([log_prefixes] if noisy is None else [log_prefixes, noisy], axis=1)
+    largest = jnp.full_like(scores, -jnp.inf).at[group].max(scores)
+    shift = jnp.where(jnp.isfinite(largest[:, 0]), largest[:, 0], 0.0)
     mass = jnp.exp(log_prefixes - shift[group])
     paths = jnp.where(jnp.isfinite(log_prefixes), paths, 0.0)
     sums = jnp.zeros((log_prefixes.shape[0], 2)).at[group].add(jnp.stack([mass, paths], axis=1))
-    return Merged(jnp.log(sums[:, 0]) + shift, sums[:, 1], best_of_group(log_prefixes, group))
+    log_sum = jnp.log(sums[:, 0]) + shift
+    return Merged(log_sum, log_sum if noisy is None else largest[:, 1], sums[:, 1])
 
 
 def best_of_group(values: Float[Array, " N"], group: Int[Array, " N"]) -> Int[Array, " N"]:

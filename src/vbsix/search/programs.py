@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from vbsix.domains.base import Domain
 from vbsix.search.beam import CORRECT, INCORRECT, Critic, Graph, Policy, Problem, beam_search
 from vbsix.search.config import SearchConfig
-from vbsix.search.graph import distances, join
+from vbsix.search.graph import best_transitions, distances, join
 from vbsix.search.merging import best_of_group, representatives
 
 
@@ -153,8 +153,7 @@ def _follow_back(
     """Programs along the most probable predecessors in the beams; see `_unroll`."""
     iterations, beam, tokens = graph.expansion.kind.shape
     vertex = jnp.arange(iterations * beam, dtype=jnp.int32).reshape(iterations, beam)
-    kept = jnp.roll(graph.beam.parent * tokens + graph.beam.token, -1, axis=0)
-    return _unroll(vertex, kept, end, last, log_probability, tokens)
+    return _unroll(vertex, best_transitions(graph), end, last, log_probability, tokens)
 
 
 def _unroll(

@@ -14,6 +14,7 @@ from vbsix.domains.base import Domain
 from vbsix.execution import run_batch
 from vbsix.models import Policy
 from vbsix.search import Programs, predict
+from vbsix.search.packing import scan_packed
 from vbsix.training.config import Config
 from vbsix.training.step import Learner, Metrics, create_learner, train_step
 
@@ -57,7 +58,7 @@ def train_chunk(
 
         return jax.vmap(of_seed)(learners, seeds)
 
-    learners, metrics = jax.lax.scan(step, learners, first_step + jnp.arange(steps))
+    learners, metrics = scan_packed(step, learners, first_step + jnp.arange(steps))
     return learners, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), metrics)
 
 

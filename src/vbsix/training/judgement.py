@@ -19,6 +19,7 @@ from vbsix.data.examples import Arrays
 from vbsix.domains.stack import StackDomain
 from vbsix.search.merging import choose
 from vbsix.training.config import Config
+from vbsix.training.objectives import correct_flow
 from vbsix.training.spurious import MOST_SEARCHED, search_example
 from vbsix.training.step import Networks
 from vbsix.training.task import Task
@@ -103,7 +104,7 @@ def _judge(domain: StackDomain, config: Config, networks: Networks, vectors: Arr
             assert heads.critic is not None
             states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
             last = jax.vmap(domain.instructions_done)(states) == example.instructions - 1
-            labelled = label_graph(graph, last, size=config.training.value_states)
+            labelled = label_graph(graph, correct_flow(graph), last, size=config.training.value_states)
             states = choose(states, labelled.vertices)
             target = domain.appearance(example.target)
             return Judged(

@@ -57,15 +57,20 @@ def correct_flow(graph: Graph) -> Flow:
     beam = graph.beam.log_chart.shape[1]
     slots = jnp.where(next_vertex(graph) >= 0, next_vertex(graph) % beam, -1)
 
-    def back(log_reward_after, layer):
+    layers = log_policy, graph.expansion.log_policy, slots
+
+    def log_transitions(log_reward_after, layer):
         log_ending, log_policy, slot = layer
         after = jnp.where(slot >= 0, log_reward_after[jnp.maximum(slot, 0)], -jnp.inf)
-        log_transition = jnp.logaddexp(log_ending, log_policy + after)
-        return jax.nn.logsumexp(log_transition, axis=-1), (jax.nn.logsumexp(log_transition, axis=-1), log_transition)
+        return jnp.logaddexp(log_ending, log_policy + after)
+
+    def back(log_reward_after, layer):
+        log_reward = jax.nn.logsumexp(log_transitions(log_reward_after, layer), axis=-1)
+        return log_reward, log_reward
 
     nothing = jnp.full(beam, -jnp.inf)
-    layers = log_policy, graph.expansion.log_policy, slots
-    _, (log_reward, log_transition) = jax.lax.scan(back, nothing, layers, reverse=True)
+    log_reward = jax.lax.scan(back, nothing, layers, reverse=True, unroll=5)[1]
+    log_transition = jax.vmap(log_transitions)(jnp.concatenate([log_reward[1:], nothing[None]]), layers)
     total = log_reward[0, 0]
     log_posterior = graph.beam.log_chart[:, :, None] + log_transition - jnp.where(jnp.isfinite(total), total, 0.0)
     return Flow(log_reward, jnp.where(graph.beam.alive[:, :, None], jnp.exp(log_posterior), 0.0))

@@ -20,6 +20,7 @@ from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
 from vbsix.models import Critic, Policy
 from vbsix.models.critic import CriticTables
+from vbsix.models.encoder import encode_all
 from vbsix.models.layers import renormalise
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, sample_programs
@@ -31,6 +32,7 @@ from vbsix.search.merging import choose
 from vbsix.search.statistics import correct_discarded
 from vbsix.training.config import Config
 from vbsix.training.objectives import (
+    Flow,
     correct_flow,
     graph_loss,
     mml_loss,
@@ -168,15 +170,15 @@ class Heads(NamedTuple):
 
 def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Reading:
     """Reads an example's words once, for all its states."""
-    words, mask = vectors[example.words], example.words > 0
-    utterances = networks.policy.encode(words, mask)
+    policy, critic, expert = networks
+    encoders = [policy.utterances, *(critic.encoders if critic else []), *([expert.utterances] if expert else [])]
+    utterances, *others = encode_all(encoders, vectors[example.words], example.words > 0)
     target = domain.observe_target(example.target)
-    critic = expert = None
-    if networks.critic is not None:
-        critic = networks.critic.prepare(networks.policy, utterances, words, example.instructions, target)
-    if networks.expert is not None:
-        expert = networks.expert.prepare(networks.expert.encode(words, mask), target)
-    return Reading(networks.policy.prepare(utterances), critic, expert)
+    return Reading(
+        policy.prepare(utterances),
+        critic.prepare(policy, utterances, others, example.instructions, target) if critic else None,
+        expert.prepare(others[-1], target) if expert else None,
+    )
 
 
 def make_heads(domain: Domain, networks: Networks, reading: Reading) -> Heads:
@@ -210,27 +212,27 @@ def _learn_from_search(
         instructions=example.words.shape[0],
         config=config.search,
     )
-    policy_loss, metrics = _policy_loss(domain, config, heads.policy, programs, graph)
+    flow = stop_gradient(correct_flow(graph))
+    policy_loss, metrics = _policy_loss(domain, config, heads.policy, programs, graph, flow)
     loss = policy_loss
     if heads.expert is not None:
-        expert_loss, _ = _policy_loss(domain, config, heads.expert, programs, graph)
+        expert_loss, _ = _policy_loss(domain, config, heads.expert, programs, graph, flow)
         loss += expert_loss
         metrics["expert_loss"] = _always(expert_loss)
     if heads.critic_logit is not None:
-        critic_loss, critic_metrics = _critic_loss(domain, config, heads.critic_logit, problem, programs, graph)
+        critic_loss, critic_metrics = _critic_loss(domain, config, heads.critic_logit, problem, programs, graph, flow)
         loss += critic_loss
         metrics |= critic_metrics
     return loss, metrics | _search_metrics(config, graph, example, number)
 
 
 def _policy_loss(
-    domain: Domain, config: Config, policy: SearchPolicy, programs: Programs, graph: Graph
+    domain: Domain, config: Config, policy: SearchPolicy, programs: Programs, graph: Graph, flow: Flow
 ) -> tuple[Float[Array, ""], Metrics]:
     """MML on what was found. The policy is evaluated with a gradient on the distinct states that matter."""
     iterations, beam, tokens = graph.expansion.kind.shape
     size = min(config.training.policy_states, iterations * beam)
     if config.training.programs == "graph":
-        flow = stop_gradient(correct_flow(graph))
         weight = jnp.sum(flow.posterior, axis=-1).reshape(-1)
         chosen, _ = _most_important(weight, size)
         log_policy = jax.vmap(policy)(*_expanded(domain, config, graph, chosen))
@@ -274,7 +276,13 @@ def _most_important(weight: Float[Array, " V"], size: int) -> tuple[Int[Array, "
 
 
 def _critic_loss(
-    domain: Domain, config: Config, logit: Callable[[Any], Array], problem: Problem, programs: Programs, graph: Graph
+    domain: Domain,
+    config: Config,
+    logit: Callable[[Any], Array],
+    problem: Problem,
+    programs: Programs,
+    graph: Graph,
+    flow: Flow,
 ) -> tuple[Float[Array, ""], Metrics]:
     """The critic's log-loss on states of the last instructions."""
     states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
@@ -282,7 +290,7 @@ def _critic_loss(
     late = done >= problem.instructions - config.search.critic_instructions
     size, metrics = config.training.value_states, {}
     if config.training.labels == "graph":
-        examples = label_graph(graph, late, size=size)
+        examples = label_graph(graph, flow, late, size=size)
     else:
         negatives = extract_negatives(graph, config.search.negatives, config.search.space)
         paper = config.training.labels == "paper"

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from vbsix.domains.stack import mix
 from vbsix.search import Graph, Programs
 from vbsix.search.merging import representatives
-from vbsix.training.objectives import correct_flow, suffix_log_probability
+from vbsix.training.objectives import Flow, suffix_log_probability
 
 
 class ValueExamples(NamedTuple):
@@ -63,14 +63,14 @@ def label_programs(
     return _choose(graph, reward, included, on_correct, size)
 
 
-def label_graph(graph: Graph, late: Bool[Array, " V"], *, size: int) -> ValueExamples:
+def label_graph(graph: Graph, flow: Flow, late: Bool[Array, " V"], *, size: int) -> ValueExamples:
     """One example for each distinct state of the graph, also for those that no program passes through.
 
     The label of a state is the probability of all correct suffixes that the layered graph holds. See `label_programs`.
     """
     vertices, same = late.shape[0], _same_state(graph)
     # A state met at several iterations has been followed furthest where most of its mass was found.
-    reward = jnp.zeros(vertices).at[same].max(jnp.exp(correct_flow(graph).log_reward.reshape(-1)))
+    reward = jnp.zeros(vertices).at[same].max(jnp.exp(flow.log_reward.reshape(-1)))
     own = jnp.arange(vertices)
     included = graph.beam.alive.reshape(-1) & late & (same == own) & (own > 0)
     return _choose(graph, reward, included, included & (reward > 0), size)
