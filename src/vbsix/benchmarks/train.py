@@ -18,7 +18,7 @@ STEPS = 4
 """Of a chunk, which is what is timed."""
 BEAMS = 16, 32, 64, 128, 256
 BATCHES = 8, 16, 32, 64
-SEEDS = 1, 2, 4, 8, 12
+SEEDS = 1, 2, 4, 6, 8, 12
 
 
 def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:

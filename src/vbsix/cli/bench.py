@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,13 +22,17 @@ from vbsix.errors import UnknownName
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True, callback=prepare_gpu)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(dir_okay=False, metavar="FILE", help="Write the results with command and date to a JSON file too."),
+]
 OneDomain = Annotated[
     str | None, typer.Argument(metavar="DOMAIN", help="All of them by default.", autocompletion=complete_domain)
 ]
 
 
 @app.command()
-def executor(as_json: Json = False) -> None:
+def executor(as_json: Json = False, out: Out = None) -> None:
     """Transitions a second of the executors, each with successor, validity and key.
 
     The plain-Python twin of each language is measured in the same run, by itself and as a PythonDomain, with what that
@@ -33,6 +41,7 @@ def executor(as_json: Json = False) -> None:
     from vbsix.benchmarks.executor import WORLDS, bench_executor
 
     results = {name: bench_executor(name) for name in sorted(WORLDS)}
+    _write(results, out)
     if as_json:
         typer.echo(json.dumps(results, indent=2))
         return
@@ -63,6 +72,7 @@ def search(
         typer.Argument(metavar="DOMAIN", help="All of them by default.", autocompletion=complete_domain),
     ] = None,
     as_json: Json = False,
+    out: Out = None,
 ) -> None:
     """Searches a second at the paper's sizes, where their time goes, and their memory.
 
@@ -77,6 +87,7 @@ def search(
     for name in _known(domains or []):
         with Console(stderr=True).status(f"measuring {name}"):
             results[name] = bench_search(name)
+        _write(results, out)
     if as_json:
         typer.echo(json.dumps(results, indent=2))
         return
@@ -122,6 +133,7 @@ def train(
         bool, typer.Option("--sweep", help="Grow beam, batch and seeds in turn; rows are printed as they come.")
     ] = False,
     as_json: Json = False,
+    out: Out = None,
 ) -> None:
     """Training steps a second at the paper's sizes, time to compile, and memory.
 
@@ -140,7 +152,8 @@ def train(
     sizes = [(override(preset(name, method), given), seeds) for name in _known([domain] if domain else [])]
     if sweep:
         sizes = [grown for size in sizes for grown in grow(*size)]
-    results = _measure(partial(bench_train, warm=warm), sizes)
+    alone = bool(domain) and not sweep
+    results = _measure(partial(bench_train, warm=warm), sizes, out, alone)
     title = f"Training with {method}"
     columns = ["domain", "seeds", "beam", "batch", "steps/s", "examples/s", "compile, s", "MB"]
     rows = (
@@ -154,7 +167,7 @@ def train(
         for result in results
     )
     if as_json:
-        _print_json(results, alone=bool(domain) and not sweep)
+        _print_json(results, alone)
     elif sweep:
         _print_rows(f"{title}; {_describe(environment())}", columns, rows)
     else:
@@ -162,7 +175,7 @@ def train(
 
 
 @app.command()
-def predict(domain: OneDomain = None, as_json: Json = False) -> None:
+def predict(domain: OneDomain = None, as_json: Json = False, out: Out = None) -> None:
     """Milliseconds to predict an example of 5 instructions: among 64 at a time, and alone.
 
     Alone it is parsed as by `vbsix parse`, from text to worlds. The policy is freshly drawn and its beams of 32 run
@@ -174,7 +187,8 @@ def predict(domain: OneDomain = None, as_json: Json = False) -> None:
     from vbsix.benchmarks.predict import bench_predict
     from vbsix.training.config import preset
 
-    results = _measure(bench_predict, [(preset(name, DEFAULT_METHOD),) for name in _known([domain] if domain else [])])
+    sizes = [(preset(name, DEFAULT_METHOD),) for name in _known([domain] if domain else [])]
+    results = _measure(bench_predict, sizes, out, alone=bool(domain))
     if as_json:
         _print_json(results, alone=bool(domain))
         return
@@ -195,6 +209,21 @@ def predict(domain: OneDomain = None, as_json: Json = False) -> None:
     )
 
 
+@app.command()
+def page(
+    out: Annotated[Path, typer.Option(file_okay=False, metavar="DIR", help="Where docs and benchmarks lie.")] = Path(),
+) -> None:
+    """Make the tables and the figure of DIR/docs/speed.md anew from DIR/benchmarks/results; nothing is measured.
+
+    The files there are what the other commands write with --out, under any name.
+
+    Example: vbsix bench page --out .
+    """
+    from vbsix.benchmarks.page import write_page
+
+    typer.echo(f"written: {', '.join(map(str, write_page(out)))}")
+
+
 def _known(domains: list[str]) -> list[str]:
     """The domains asked for, checked, or all that can be measured."""
     from vbsix.data.examples import PAPER_SETTINGS
@@ -205,14 +234,32 @@ def _known(domains: list[str]) -> list[str]:
     return domains or sorted(PAPER_SETTINGS)
 
 
-def _measure(bench: Callable[..., dict[str, Any]], sizes: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    """The results one by one; what is measured begins with a config."""
+def _measure(
+    bench: Callable[..., dict[str, Any]], sizes: Iterable[tuple[Any, ...]], out: Path | None, alone: bool
+) -> Iterator[dict[str, Any]]:
+    """The results one by one, written as they come; what is measured begins with a config."""
     from rich.console import Console
 
+    results = []
     for size in sizes:
         with Console(stderr=True).status(f"measuring {size[0].domain}"):
-            result = bench(*size)
-        yield result
+            results.append(bench(*size))
+        _write(results[0] if alone else results, out)
+        yield results[-1]
+
+
+def _write(results: Any, out: Path | None) -> None:
+    """Writes results with their date and the command that gave them, but for where it wrote them."""
+    from vbsix.files import write_json
+
+    if out is None:
+        return
+    words = sys.argv[1:]
+    if "--out" in words:
+        place = words.index("--out")
+        del words[place : place + 2]
+    command = shlex.join(["vbsix", *(word for word in words if not word.startswith("--out="))])
+    write_json(out, {"command": command, "date": datetime.now(UTC).date().isoformat(), "results": results})
 
 
 def _print_json(results: Iterable[dict[str, Any]], alone: bool) -> None:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from vbsix.errors import VbsixError
 from vbsix.files import read_json, write_bytes
+from vbsix.pages import MISSING, fill_parts, find_parts, read_page, to_markdown
 from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
 from vbsix.reproduction.runs import DOMAINS, Result, Results, lacks
-from vbsix.reproduction.targets import MISSING, TARGETS, FigureTarget, TableTarget
+from vbsix.reproduction.targets import TARGETS, FigureTarget, TableTarget
 from vbsix.training.config import from_tables
 from vbsix.training.run import Run
 from vbsix.training.task import SYNTHETIC
 
 PAGE = Path("docs", "results.md")
+RESULTS = Path("results")
 RUNS = "runs"
 """The name of the part that lists all runs."""
-_PART = re.compile(rf"<!-- ({'|'.join([*TARGETS, RUNS])})( {SYNTHETIC})? -->\n.*?<!-- end -->", re.DOTALL)
+_EMBEDDED = f" {SYNTHETIC}"
+"""Ends the names of parts that are of the embedded corpus."""
+_PARTS = (RUNS, *TARGETS, *(target + _EMBEDDED for target in TARGETS))
 
 
 def write_page(folder: Path) -> list[Path]:
@@ -31,13 +33,11 @@ def write_page(folder: Path) -> list[Path]:
     Returns:
         The files written.
     """
-    page, results = folder / PAGE, read_results(folder / "results")
-    if not page.exists():
-        raise VbsixError(f"{page}: no such file; --out names the folder that holds results/ and {PAGE}.")
-    text = page.read_text(encoding="utf-8")
+    page, results = folder / PAGE, read_results(folder / RESULTS)
+    text = read_page(folder, PAGE, RESULTS)
     files = [page]
-    for part in _PART.finditer(text):
-        target, chosen = TARGETS.get(part[1]), _choose(part, results)
+    for part in find_parts(text, _PARTS):
+        target, chosen = TARGETS.get(part.removesuffix(_EMBEDDED)), _choose(part, results)
         if isinstance(target, FigureTarget) and chosen:
             files.append(page.parent / _figure_file(part))
             save(draw_figure(target, chosen), files[-1])
@@ -61,37 +61,35 @@ def fill_page(text: str, results: Mapping[Run, Result]) -> str:
     `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs.
     """
 
-    def fill(part: re.Match[str]) -> str:
+    def make(part: str) -> str:
         chosen = _choose(part, results)
         if not chosen:
-            made = "No run of these has ended yet."
-        elif part[1] == RUNS:
-            made = "\n".join(_origins(chosen))
-        else:
-            match TARGETS[part[1]]:
-                case TableTarget() as target:
-                    rows = _without_empty([list(target.columns), *table_rows(target, chosen)])
-                    made = f"{_to_markdown(rows)}\n\n{table_note(target, chosen)}"
-                case FigureTarget() as target:
-                    made = f"![{target.title}]({_figure_file(part)})"
-        return f"<!-- {part[1]}{part[2] or ''} -->\n\n{made}\n\n<!-- end -->"
+            return "No run of these has ended yet."
+        if part == RUNS:
+            return "\n".join(_origins(chosen))
+        match TARGETS[part.removesuffix(_EMBEDDED)]:
+            case TableTarget() as target:
+                rows = _without_empty([list(target.columns), *table_rows(target, chosen)])
+                return f"{to_markdown(rows)}\n\n{table_note(target, chosen)}"
+            case FigureTarget() as target:
+                return f"![{target.title}]({_figure_file(part)})"
 
-    return _PART.sub(fill, text)
+    return fill_parts(text, _PARTS, make)
 
 
-def _figure_file(part: re.Match[str]) -> str:
-    return f"figures/{part[1]}{'-' + SYNTHETIC if part[2] else ''}.svg"
+def _figure_file(part: str) -> str:
+    return f"figures/{part.replace(' ', '-')}.svg"
 
 
-def _choose(part: re.Match[str], results: Mapping[Run, Result]) -> dict[Run, Result]:
+def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
     """The results that a part of the page shows, in order."""
-    if part[1] == RUNS:
+    if part == RUNS:
         return dict(results)
-    target = TARGETS[part[1]]
+    target = TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
         (run.config.domain, run.method): run
         for run, result in results.items()
-        if (run.source == SYNTHETIC) == bool(part[2]) and not lacks(target.needs, run, result)
+        if (run.source == SYNTHETIC) == part.endswith(_EMBEDDED) and not lacks(target.needs, run, result)
     }
     wanted = [(domain, method) for domain in DOMAINS for method in target.methods]
     return {fitting[name]: results[fitting[name]] for name in wanted if name in fitting}
@@ -99,7 +97,7 @@ def _choose(part: re.Match[str], results: Mapping[Run, Result]) -> dict[Run, Res
 
 def write_table(target: TableTarget, results: Results, path: Path) -> None:
     """Writes a table as Markdown, and below it where each number comes from."""
-    table = _to_markdown([target.columns, *table_rows(target, results)])
+    table = to_markdown([target.columns, *table_rows(target, results)])
     lines = [f"# {target.title}", "", table, "", table_note(target, results), "", *_origins(results)]
     write_bytes(path, ("\n".join(lines).rstrip() + "\n").encode())
 
@@ -114,11 +112,6 @@ def table_note(target: TableTarget, results: Results) -> str:
     corpus = "the embedded corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
     seeds = " or ".join(map(str, sorted({len(run.seeds) for run in results})))
     return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}"
-
-
-def _to_markdown(rows: Sequence[Sequence[str]]) -> str:
-    heading, *others = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([heading, "|" + "---|" * len(rows[0]), *others])
 
 
 def _without_empty(rows: list[list[str]]) -> list[list[str]]:

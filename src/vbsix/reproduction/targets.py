@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vbsix.pages import MISSING
 from vbsix.reproduction import paper
 from vbsix.reproduction.runs import TEST, Result, data_name
 from vbsix.training.judgement import STATES
@@ -15,7 +16,6 @@ from vbsix.training.task import SYNTHETIC
 
 BETWEEN = 4
 """The worlds in between of five utterances."""
-MISSING = "-"
 TESTED = ("last step", "best on dev", "together")
 """What is measured on test."""
 TABLE1 = ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256", "vbsix-256")
