@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 from pathlib import Path
 
 import hypothesis
 
-# Most of the time of the tests goes into compiling, so less of it is done. XLA reads this when jax is imported.
+# Most of the time of the tests goes into compiling, so less of it is done: XLA optimises little, and what was compiled
+# once is found on disk by other test files. It is said here for the processes that tests start, too; jax reads it when
+# it is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parents[1] / ".jax_cache")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 import jax
 import pytest
@@ -19,9 +24,8 @@ if importlib.util.find_spec("beartype"):
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Test files and their processes compile much the same functions: each is compiled once and found on disk after that.
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".jax_cache"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+# Tracing makes millions of small objects that stay for a while: looking for cycles among them took a tenth of the time.
+gc.set_threshold(200_000, 20, 100)
 
 # Compiling inside a test makes its first example slow, so there is no deadline. CI must not fail by chance.
 hypothesis.settings.register_profile("local", deadline=None)
