@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from training.tiny import ARGUMENTS, environment
+from training.tiny import ARGUMENTS
 
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.cli.train import choose_config, new_folder
@@ -20,19 +20,19 @@ from vbsix.training.config import METHODS, QUICK, override, preset, read_toml, t
 from vbsix.training.metrics import read_metrics
 
 TANGRAMS = "tiny-1\t1:0 2:1\tremove the first one\t1:1\n"
-SEVERAL = ["--set=data.lengths=[1, 2]", "--set=data.evaluation=[1, 2]", "--set=training.steps=6"]
+SEVERAL = ["--set=data.lengths=[1, 2]", "--set=data.evaluation=[1, 2]", "--seeds=2"]
 
 
 def start(*arguments: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "vbsix", "train", *ARGUMENTS, *arguments]
-    return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
     """The folder of a run and what was printed."""
     folder = tmp_path_factory.mktemp("runs") / "first"
-    with start(*SEVERAL, "--seeds=2", f"--out={folder}") as process:
+    with start(*SEVERAL, "--set=training.steps=6", f"--out={folder}") as process:
         out, err = process.communicate()
     assert (process.returncode, err) == (0, "")
     return folder, out
@@ -78,7 +78,7 @@ def test_the_result_is_one_json_object(ended):
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, vbsix):
     folder = tmp_path / "a run"
-    with start("--set=training.steps=100000", "--seeds=1", f"--out={folder}") as process:
+    with start(*SEVERAL, "--set=training.steps=100000", f"--out={folder}") as process:
         while process.poll() is None and not read_metrics(folder / "metrics.jsonl"):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from training.tiny import ARGUMENTS, Watcher, environment, outcome, run_tiny, tiny_config
+from training.tiny import ARGUMENTS, Watcher, outcome, run_tiny, tiny_config
 
 from vbsix.training import run as runs
+from vbsix.training.config import override
 from vbsix.training.metrics import MetricsFile, read_metrics
-from vbsix.training.run import Interrupted
+from vbsix.training.run import Interrupted, open_run
 
 # Nothing falls together: rows, evaluations, checkpoints and the start of the critic's ranking.
 CONFIG = tiny_config(
@@ -27,13 +28,14 @@ CONFIG = tiny_config(
     run__evaluate_every=5,
     run__checkpoint_every=3,
 )
-LONG = {"training.steps": 120, "run.chunk": 1, "run.log_every": 2, "run.checkpoint_every": 3, "run.evaluate_every": 10}
+LONG = {"run.chunk": 1, "run.log_every": 2, "run.checkpoint_every": 3, "run.evaluate_every": 10}
+SEEDS = (0, 1)
 
 
 @pytest.fixture(scope="module")
 def left_alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "alone"
-    run_tiny(folder, CONFIG)
+    run_tiny(folder, CONFIG, SEEDS)
     return outcome(folder)
 
 
@@ -41,8 +43,8 @@ def left_alone(tmp_path_factory):
 def test_a_run_that_was_stopped_goes_on_as_if_it_was_not(tmp_path, left_alone, stops):
     for stop in stops:
         with pytest.raises(Interrupted, match=f"Stopped after step {stop} of 14. Go on with: vbsix train --resume"):
-            run_tiny(tmp_path / "run", CONFIG, watcher=Watcher(stop_at=stop))
-    run_tiny(tmp_path / "run", CONFIG)
+            run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=Watcher(stop_at=stop))
+    run_tiny(tmp_path / "run", CONFIG, SEEDS)
     assert outcome(tmp_path / "run") == left_alone
 
 
@@ -68,7 +70,7 @@ def test_a_run_that_crashed_between_two_steps_goes_on_as_if_it_did_not(tmp_path,
     crashes = 0
     while crashes < 20:
         try:
-            run_tiny(tmp_path / "run", CONFIG)
+            run_tiny(tmp_path / "run", CONFIG, SEEDS)
             break
         except Crash:
             crashes += 1
@@ -78,60 +80,56 @@ def test_a_run_that_crashed_between_two_steps_goes_on_as_if_it_did_not(tmp_path,
 
 def test_a_half_written_row_is_written_again(tmp_path, left_alone):
     with pytest.raises(Interrupted):
-        run_tiny(tmp_path / "run", CONFIG, watcher=Watcher(stop_at=9))
+        run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=Watcher(stop_at=9))
     with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
         file.write('{"step": 12, "se')
-    run_tiny(tmp_path / "run", CONFIG)
+    run_tiny(tmp_path / "run", CONFIG, SEEDS)
     assert outcome(tmp_path / "run") == left_alone
 
 
 def test_what_a_resumed_run_took_before_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(runs.time, "perf_counter", itertools.count().__next__)
     with pytest.raises(Interrupted):
-        run_tiny(tmp_path / "run", CONFIG, watcher=Watcher(stop_at=9))
+        run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=Watcher(stop_at=9))
     manifest = json.loads((tmp_path / "run" / "checkpoints" / "step-00000009" / "manifest.json").read_text())
     before = manifest["progress"]["seconds"]
     assert before > 0
     monkeypatch.setattr(runs.time, "perf_counter", itertools.count(10_000).__next__)
-    assert before < run_tiny(tmp_path / "run", CONFIG).seconds < 10_000
+    assert before < run_tiny(tmp_path / "run", CONFIG, SEEDS).seconds < 10_000
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "undisturbed"
-    subprocess.run(begin(folder), env=environment(), check=True)
-    return outcome(folder)
-
-
-def begin(folder: Path) -> list[str]:
-    longer = [f"--set={name}={value}" for name, value in LONG.items()]
-    return [sys.executable, "-m", "vbsix", "train", *ARGUMENTS, *longer, "--seeds=2", "--quiet", f"--out={folder}"]
-
-
-def go_on(folder: Path) -> list[str]:
+def go_on(folder: Path, steps: int) -> list[str]:
     """Resumes a run; one that was killed before it had begun is begun."""
-    if not (folder / "run.json").exists():
-        return begin(folder)
-    return [sys.executable, "-m", "vbsix", "train", "--quiet", f"--resume={folder}"]
+    command = [sys.executable, "-m", "vbsix", "train", "--quiet"]
+    if (folder / "run.json").exists():
+        return [*command, f"--resume={folder}"]
+    longer = [f"--set={name}={value}" for name, value in LONG.items()]
+    return [*command, *ARGUMENTS, *longer, f"--set=training.steps={steps}", f"--seeds={len(SEEDS)}", f"--out={folder}"]
 
 
-def kill_at_random_moments(folder: Path, kills: int, seed: int) -> None:
+def kill_at_random_moments(folder: Path, steps: int, kills: int) -> None:
     """Each process is killed some rows after its first, at a moment between two rows."""
-    generator = random.Random(seed)
+    generator = random.Random(kills)
     for _ in range(kills):
-        process = subprocess.Popen(go_on(folder), env=environment())
+        process = subprocess.Popen(go_on(folder, steps))
         wanted = len(read_metrics(folder / "metrics.jsonl")) + generator.randint(0, 8)
         while process.poll() is None and len(read_metrics(folder / "metrics.jsonl")) <= wanted:
-            time.sleep(0.002)
+            time.sleep(0.01)
         time.sleep(generator.uniform(0, 0.1))
         process.kill()
         assert process.wait() == -signal.SIGKILL
-    subprocess.run(go_on(folder), env=environment(), check=True)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
-def test_a_run_that_was_killed_goes_on_as_if_it_was_not(tmp_path, undisturbed, kills):
-    kill_at_random_moments(tmp_path / "run", kills, seed=kills)
-    assert outcome(tmp_path / "run") == undisturbed
+@pytest.mark.parametrize(
+    ("kills", "steps"), [(2, 50), pytest.param(10, 120, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+)
+def test_a_run_that_was_killed_goes_on_as_if_it_was_not(tmp_path, kills, steps):
+    """Runs end in this process, where most is compiled already: it does not matter either which process it is."""
+    config = override(tiny_config(), {**LONG, "training.steps": steps})
+    run_tiny(tmp_path / "alone", config, SEEDS)
+    kill_at_random_moments(tmp_path / "run", steps, kills)
+    assert open_run(tmp_path / "run").config == config
+    run_tiny(tmp_path / "run", config, SEEDS)
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "alone")
     rows = [(row["step"], row["seed"]) for row in read_metrics(tmp_path / "run" / "metrics.jsonl")]
-    assert rows == [(step, seed) for step in range(2, 121, 2) for seed in (0, 1)]
+    assert rows == [(step, seed) for step in range(2, steps + 1, 2) for seed in SEEDS]
