@@ -156,6 +156,16 @@ def test_random_vectors_depend_on_words_and_seed_alone():
     assert (first.vectors != other.vectors).any()
 
 
+def test_frequent_words_without_a_vector_can_have_their_own(glove):
+    words = load_glove(glove(b"pour 1 2\nthe 3 4\n"))
+    own = words.with_own(["pour 2/3, 2/3 of the 3/4", "the 2/3 pour"], least=3)
+    assert own.words == (*words.words, "2/3")
+    np.testing.assert_array_equal(own.vectors[:-1], words.vectors)
+    assert own.encode("Pour 2/3") == [2, 4] and own.encode("3/4") == [UNKNOWN]
+    assert (own.vectors[4] != own.vectors[:4]).all()
+    assert words.with_own([], least=1).words == words.words
+
+
 def test_random_words_without_texts_know_nothing():
     assert random_words([]).encode("the man") == [UNKNOWN, UNKNOWN]
 

@@ -17,7 +17,7 @@ from vbsix.models.layers import renormalise
 from vbsix.search import Problem, beam_search
 from vbsix.search.beam import INVALID
 from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.step import _expanded
+from vbsix.training.step import _decayed, _expanded
 
 DOMAIN = get_domain("tangrams")
 REMOVE = Example("1", "1:0 2:3 3:4", ("remove the second figure",), "1:0 2:4")
@@ -25,9 +25,9 @@ UNREACHABLE = Example("2", "1:0 2:3 3:4", ("turn them all round",), "1:1 2:2")
 
 
 @functools.cache
-def chunk(method: str, example: Example, steps: int):
+def chunk(method: str, example: Example, steps: int, **changes):
     """Learners before and after some steps on one example alone, and the metrics of those steps."""
-    config = tiny_config(method, search__beam=96, training__learning_rate=0.01)
+    config = tiny_config(method, search__beam=96, training__learning_rate=0.01, **changes)
     words = random_words([text for each in (REMOVE, UNREACHABLE) for text in each.instructions], config.network.word)
     arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, [example], words, 1, config.data.max_words))
     seeds = jnp.arange(1)
@@ -57,6 +57,15 @@ def test_the_loss_falls_on_an_example_whose_programs_are_found(method):
 def test_a_batch_without_a_find_changes_nothing(method):
     before, after, _ = chunk(method, UNREACHABLE, 5)
     assert not changed(before, after)
+
+
+def test_the_learning_rate_falls_over_the_last_steps():
+    config = tiny_config(training__steps=100, training__decay_share=0.2)
+    assert [float(_decayed(config, jnp.int32(number))) for number in (0, 80, 90, 100)] == [1, 1, 0.5, 0]
+    before, even, _ = chunk("mml", REMOVE, 5)
+    falling = chunk("mml", REMOVE, 5, training__steps=5, training__decay_share=1.0)[1]
+    moved = [np.abs(after.networks.policy.tokens - before.networks.policy.tokens).sum() for after in (even, falling)]
+    assert 0.4 < moved[1] / moved[0] < 0.8, "the mean of 1, 0.8, 0.6, 0.4 and 0.2 is 0.6"
 
 
 def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():

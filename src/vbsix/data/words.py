@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -60,6 +61,14 @@ class Words:
     def unknown(self, text: str) -> tuple[str, ...]:
         """The words of a text that the vocabulary does not know, lower-cased, in order, each as often as it occurs."""
         return tuple(token.lower() for token in text.split() if self.lookup(token) == UNKNOWN)
+
+    def with_own(self, texts: Iterable[str], least: int) -> Words:
+        """With random vectors for those words of the texts that have none and occur at least so often."""
+        unknown = (word for text in texts for word in text.split() if self.lookup(word) == UNKNOWN)
+        counts = Counter(_plainest(word, self.normalise) for word in unknown)
+        words = sorted(word for word, count in counts.items() if count >= least)
+        drawn = _draw(words, self.vectors.shape[1], seed=1)  # 0 has drawn padding and unknown
+        return Words((*self.words, *words), np.concatenate([self.vectors, drawn]), self.normalise)
 
     def restrict(self, texts: Iterable[str]) -> Words:
         """The part of the vocabulary that these texts use; it encodes them into the same words and vectors."""
@@ -126,9 +135,16 @@ def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = Tr
 def random_words(texts: Iterable[str], dimensions: int = 100, seed: int = 0, normalise: bool = True) -> Words:
     """The words of the texts, in their plainest form, with random vectors that depend on words and seed alone."""
     tokens = {token for text in texts for token in text.split()}
-    words = sorted({list(spellings(token))[-1] if normalise else token.lower() for token in tokens})
-    vectors = np.random.default_rng(seed).normal(0.0, RANDOM_SPREAD, (len(words), dimensions)).astype(np.float32)
-    return _with_special(words, vectors, normalise)
+    words = sorted({_plainest(token, normalise) for token in tokens})
+    return _with_special(words, _draw(words, dimensions, seed), normalise)
+
+
+def _plainest(token: str, normalise: bool) -> str:
+    return list(spellings(token))[-1] if normalise else token.lower()
+
+
+def _draw(words: Sequence[str], dimensions: int, seed: int = 0) -> Float32[np.ndarray, "V D"]:
+    return np.random.default_rng(seed).normal(0.0, RANDOM_SPREAD, (len(words), dimensions)).astype(np.float32)
 
 
 def _parse_line(line: bytes, dimensions: int | None) -> tuple[str, np.ndarray]:
@@ -149,5 +165,5 @@ def _parse_line(line: bytes, dimensions: int | None) -> tuple[str, np.ndarray]:
 
 
 def _with_special(words: list[str], vectors: np.ndarray, normalise: bool) -> Words:
-    special = np.random.default_rng(0).normal(0.0, RANDOM_SPREAD, (2, vectors.shape[1])).astype(np.float32)
-    return Words(("<padding>", "<unknown>", *words), np.concatenate([special, vectors]), normalise)
+    special = ("<padding>", "<unknown>")
+    return Words((*special, *words), np.concatenate([_draw(special, vectors.shape[1]), vectors]), normalise)

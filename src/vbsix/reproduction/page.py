@@ -13,18 +13,21 @@ from vbsix.files import read_json, write_bytes
 from vbsix.pages import MISSING, fill_parts, find_parts, read_page, to_markdown
 from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
 from vbsix.reproduction.runs import DOMAINS, Result, Results, lacks
-from vbsix.reproduction.targets import TARGETS, FigureTarget, TableTarget
+from vbsix.reproduction.targets import IN_SHORT, TARGETS, FigureTarget, TableTarget
 from vbsix.training.config import from_tables
 from vbsix.training.run import Run
 from vbsix.training.task import SYNTHETIC
 
 PAGE = Path("docs", "results.md")
+README = Path("README.md")
+"""Has parts too, if it is there."""
 RESULTS = Path("results")
 RUNS = "runs"
 """The name of the part that lists all runs."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the embedded corpus."""
-_PARTS = (RUNS, *TARGETS, *(target + _EMBEDDED for target in TARGETS))
+_TARGETS = {**TARGETS, "short": IN_SHORT}
+_PARTS = (RUNS, *_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
 
 
 def write_page(folder: Path) -> list[Path]:
@@ -37,11 +40,14 @@ def write_page(folder: Path) -> list[Path]:
     text = read_page(folder, PAGE, RESULTS)
     files = [page]
     for part in find_parts(text, _PARTS):
-        target, chosen = TARGETS.get(part.removesuffix(_EMBEDDED)), _choose(part, results)
+        target, chosen = _TARGETS.get(part.removesuffix(_EMBEDDED)), _choose(part, results)
         if isinstance(target, FigureTarget) and chosen:
             files.append(page.parent / _figure_file(part))
             save(draw_figure(target, chosen), files[-1])
     write_bytes(page, fill_page(text, results).encode())
+    if (readme := folder / README).exists():
+        files.append(readme)
+        write_bytes(readme, fill_page(readme.read_text(encoding="utf-8"), results).encode())
     return files
 
 
@@ -67,7 +73,7 @@ def fill_page(text: str, results: Mapping[Run, Result]) -> str:
             return "No run of these has ended yet."
         if part == RUNS:
             return "\n".join(_origins(chosen))
-        match TARGETS[part.removesuffix(_EMBEDDED)]:
+        match _TARGETS[part.removesuffix(_EMBEDDED)]:
             case TableTarget() as target:
                 rows = _without_empty([list(target.columns), *table_rows(target, chosen)])
                 return f"{to_markdown(rows)}\n\n{table_note(target, chosen)}"
@@ -85,7 +91,7 @@ def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
     """The results that a part of the page shows, in order."""
     if part == RUNS:
         return dict(results)
-    target = TARGETS[part.removesuffix(_EMBEDDED)]
+    target = _TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
         (run.config.domain, run.method): run
         for run, result in results.items()

@@ -56,6 +56,13 @@ def _test_rows(run: Run, result: Result) -> Iterator[list[str]]:
     yield from _accuracy_rows(run, TEST[data_name(run.source)], "test", measured)
 
 
+def _short_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    """One line for all numbers of utterances."""
+    lines = list(_test_rows(run, result))
+    measured = [column for column in zip(*lines, strict=True)][3:]
+    yield [run.config.domain, run.method, *(cell for column in (measured[0], *measured[2:]) for cell in column)]
+
+
 def _dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
     yield from _accuracy_rows(run, "dev", "dev", (result,))
 
@@ -106,6 +113,16 @@ def _spread(values: Sequence[float | None], scale: float = 1) -> str:
     spread = f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else ""
     return f"{statistics.mean(known):.1f}{spread}" if known else MISSING
 
+
+IN_SHORT = TableTarget(
+    "Test accuracy, %",
+    ("mml", "vbsix", "execution-256"),
+    ("domain", "method", *(f"{what}, {length}" for what in ("each seed", "together", "paper") for length in (3, 5))),
+    _short_rows,
+    "Each seed at the last step; together, six policies, each at its best on dev, decide at once.",
+    needs="test",
+)
+"""Table 1 for those who read no more than a page."""
 
 TARGETS: Mapping[str, Target] = {
     "table1": TableTarget(

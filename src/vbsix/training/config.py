@@ -43,6 +43,9 @@ class DataConfig:
     glove_words: int = 0
     """How many of GloVe's most frequent words are known, 0 for all; the paper takes 20,000, which leaves out
     `leftmost`, `rightmost` and `beaker`."""
+    own_words: int = 0
+    """Words that GloVe does not have, but training rows have at least so often, get random vectors of their own; 0 for
+    none. `2/3` and `3/4` are such words: else they are one unknown word."""
     dev_file: str = ""
     """Of examples in JSON lines: a second file of them to be measured on; if there is none, a share is held out."""
     dev_share: float = 0.1
@@ -74,6 +77,8 @@ class TrainingConfig:
     """Examples of an update."""
     learning_rate: float = 0.001
     """Of Adam."""
+    decay_share: float = 0.0
+    """Share of all steps, the last ones, over which the learning rate falls to 0."""
     value_ranking_start: int = 5000
     """Step from which on the critic ranks."""
     policy_states: int = 256
@@ -124,6 +129,7 @@ class Config:
 
 
 _OURS = {
+    "data.own_words": 3,
     "network.renormalise": True,
     "search.space": "execution",
     "search.exploration": "sampling",
@@ -134,10 +140,11 @@ _OURS = {
     "training.labels": "graph",
 }
 """What methods are made of, as SCONE's dev split chose it."""
-_TELLING = [name for name in _OURS if name not in ("network.renormalise", "search.epsilon")]
+_TELLING = [name for name in _OURS if name not in ("data.own_words", "network.renormalise", "search.epsilon")]
 """The settings that tell methods apart."""
 _AS_PUBLISHED = {
     **_OURS,
+    "data.own_words": 0,
     "network.renormalise": False,
     "search.exploration": "slots",
     "search.epsilon": 0.15,
@@ -359,6 +366,7 @@ _MAY_BE_ZERO = (
     "data.lengths",
     "data.evaluation",
     "data.glove_words",
+    "data.own_words",
     "search.quota",
     "training.value_ranking_start",
     "search.critic_instructions",

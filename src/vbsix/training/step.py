@@ -110,7 +110,7 @@ def train_step(
         vectors: the vectors of all words.
         examples: the training examples, all of them.
         key: randomness of this step and seed.
-        number: of the step; not all is measured in every one.
+        number: of the step: the learning rate may depend on it, and not all is measured in every one.
         critic_ranks: whether the critic ranks states yet.
     """
     batch_key, search_key = jax.random.split(key)
@@ -131,6 +131,8 @@ def train_step(
 
     gradients, metrics = jax.grad(loss, has_aux=True)(learner.networks)
     updates, optimiser = create_optimiser(config).update(gradients, learner.optimiser)
+    if config.training.decay_share:
+        updates = optax.tree.scale(_decayed(config, number), updates)
     metrics["gradient_norm"] = Mean(optax.tree.norm(gradients), jnp.float32(1))
     updated = Learner(eqx.apply_updates(learner.networks, updates), optimiser)
     if config.training.objective != "reinforce":
@@ -139,6 +141,12 @@ def train_step(
         hit = metrics["hit"].total > 0
         updated = jax.tree.map(lambda new, old: jnp.where(hit, new, old), updated, learner)
     return updated, metrics
+
+
+def _decayed(config: Config, number: Int[Array, ""]) -> Float[Array, ""]:
+    """How much of the learning rate is left at a step."""
+    steps = config.training.steps
+    return jnp.clip((steps - number) / (config.training.decay_share * steps), 0.0, 1.0)
 
 
 class Reading(NamedTuple):

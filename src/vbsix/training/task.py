@@ -101,6 +101,8 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
     texts = [utterance for row in rows for utterance in row.utterances]
     if vectors:
         words = load_words(vectors, texts, config.data.glove_words or None, config.data.normalise)
+        if config.data.own_words:
+            words = words.with_own([text for row in train for text in row.utterances], config.data.own_words)
     else:
         words = random_words(texts, config.network.word, normalise=config.data.normalise)
     if (found := words.vectors.shape[1]) != config.network.word:
