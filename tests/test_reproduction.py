@@ -245,8 +245,11 @@ def test_the_test_split_is_read_only_where_it_is_shown(ended, tmp_path):
 
 def test_the_committed_page_agrees_with_the_committed_results():
     root = Path(__file__).parents[1]
-    text, results = (root / page.PAGE).read_text(), read_results(root / "results")
+    results = read_results(root / "results")
+    readme, text = ((root / path).read_text() for path in (page.README, page.PAGE))
     assert fill_page(text, results) == text, "make it anew: vbsix reproduce page --out ."
+    assert fill_page(readme, results) == readme
+    assert "<!-- short -->" in readme
     for name, target in TARGETS.items():
         assert f"<!-- {name} -->" in text
         if isinstance(target, FigureTarget):
