@@ -85,6 +85,22 @@ def whole_rows(rows: Iterable[Row]) -> list[Example]:
     return prefixes(rows, (0,))
 
 
+def rests(examples: Sequence[Example]) -> list[Example]:
+    """What is left of examples that begin with another one, from the world to which that one leads.
+
+    They tell nothing that the examples do not tell, but in fewer instructions. What these refer to may be lost.
+    """
+    targets = {(example.context, example.instructions): example.target for example in examples}
+    found = []
+    for example in examples:
+        for length in range(len(example.instructions) - 1, 0, -1):
+            first, rest = example.instructions[:length], example.instructions[length:]
+            if (world := targets.get((example.context, first))) is not None:
+                found.append(Example(f"{example.id} from {length + 1}", world, rest, example.target))
+                break
+    return found
+
+
 def to_arrays(
     domain: Domain, examples: Sequence[Example], words: Words, max_instructions: int, max_words: int
 ) -> Arrays:

@@ -34,6 +34,8 @@ class DataConfig:
     row. Of the embedded corpus: its rows, or their first 1 and 2 instructions as rows of their own."""
     lengths: tuple[int, ...] = (1, 2, 3)
     """How many of a row's first instructions make an example, 0 for all of them; a row gives one for each number."""
+    rests: bool = False
+    """Whether what is left of an example that begins with another one is an example too, from that one's target on."""
     evaluation: tuple[int, ...] = (1, 2, 3)
     """The same for evaluation while training."""
     max_words: int = 25

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vbsix.data.examples import Arrays, Example, Row, prefixes, to_arrays
+from vbsix.data.examples import Arrays, Example, Row, prefixes, rests, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines
 from vbsix.data.scone import load_split, scone_folder
 from vbsix.data.words import Words, load_words, random_words
@@ -97,6 +97,8 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
         unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
     examples = prefixes(train, config.data.lengths)
+    if config.data.rests:
+        examples += rests(examples)
     rows = [*train, *(row for split in splits.values() for row in split.rows), *unread]
     texts = [utterance for row in rows for utterance in row.utterances]
     if vectors:
