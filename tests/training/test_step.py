@@ -17,7 +17,8 @@ from vbsix.models.layers import renormalise
 from vbsix.search import Problem, beam_search
 from vbsix.search.beam import INVALID
 from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.step import _decayed, _expanded
+from vbsix.training.step import _decayed, _drawn_from, _expanded
+from vbsix.training.task import SYNTHETIC, load_task
 
 DOMAIN = get_domain("tangrams")
 REMOVE = Example("1", "1:0 2:3 3:4", ("remove the second figure",), "1:0 2:4")
@@ -66,6 +67,16 @@ def test_the_learning_rate_falls_over_the_last_steps():
     falling = chunk("mml", REMOVE, 5, training__steps=5, training__decay_share=1.0)[1]
     moved = [np.abs(after.networks.policy.tokens - before.networks.policy.tokens).sum() for after in (even, falling)]
     assert 0.4 < moved[1] / moved[0] < 0.8, "the mean of 1, 0.8, 0.6, 0.4 and 0.2 is 0.6"
+
+
+def test_the_shortest_examples_are_drawn_first():
+    config = tiny_config(data__lengths=(2, 1), data__evaluation=(1,), training__short_first=3)
+    task = load_task(config, SYNTHETIC)
+    lengths = [len(example.instructions) for example in task.examples]
+    assert lengths == sorted(lengths) and set(lengths) == {1, 2}
+    arrays = task.arrays(task.examples)
+    assert [int(_drawn_from(config, arrays, jnp.int32(number))) for number in (2, 3)] == [20, 40]
+    assert _drawn_from(tiny_config(), arrays, jnp.int32(0)) == 40
 
 
 def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():

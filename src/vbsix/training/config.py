@@ -75,6 +75,8 @@ class TrainingConfig:
     `graph`, that of all the graph holds, for all its states."""
     steps: int = 20000
     """Updates of the networks."""
+    short_first: int = 0
+    """Steps at the beginning that draw none but the examples with the fewest instructions."""
     batch: int = 8
     """Examples of an update."""
     learning_rate: float = 0.001
@@ -370,6 +372,7 @@ _MAY_BE_ZERO = (
     "data.glove_words",
     "data.own_words",
     "search.quota",
+    "training.short_first",
     "training.value_ranking_start",
     "search.critic_instructions",
 )

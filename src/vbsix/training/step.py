@@ -108,13 +108,13 @@ def train_step(
         config: all settings.
         learner: the networks so far.
         vectors: the vectors of all words.
-        examples: the training examples, all of them.
+        examples: the training examples, all of them; the shortest come first where they are drawn first.
         key: randomness of this step and seed.
         number: of the step: the learning rate may depend on it, and not all is measured in every one.
         critic_ranks: whether the critic ranks states yet.
     """
     batch_key, search_key = jax.random.split(key)
-    chosen = jax.random.randint(batch_key, (config.training.batch,), 0, examples.instructions.shape[0])
+    chosen = jax.random.randint(batch_key, (config.training.batch,), 0, _drawn_from(config, examples, number))
     batch = choose(jax.tree.map(jnp.asarray, examples), chosen)
     search_keys = jax.random.split(search_key, config.training.batch)
     learn = _learn_from_samples if config.training.objective == "reinforce" else _learn_from_search
@@ -141,6 +141,15 @@ def train_step(
         hit = metrics["hit"].total > 0
         updated = jax.tree.map(lambda new, old: jnp.where(hit, new, old), updated, learner)
     return updated, metrics
+
+
+def _drawn_from(config: Config, examples: Arrays, number: Int[Array, ""]) -> int | Int[Array, ""]:
+    """How many of the examples a step may draw."""
+    every = examples.instructions.shape[0]
+    if not config.training.short_first:
+        return every
+    shortest = jnp.sum(examples.instructions == examples.instructions[0])
+    return jnp.where(number < config.training.short_first, shortest, every)
 
 
 def _decayed(config: Config, number: Int[Array, ""]) -> Float[Array, ""]:

@@ -99,6 +99,8 @@ def load_task(config: Config, source: str, domain: Domain | None = None) -> Task
     examples = prefixes(train, config.data.lengths)
     if config.data.rests:
         examples += rests(examples)
+    if config.training.short_first:
+        examples.sort(key=lambda example: len(example.instructions))
     rows = [*train, *(row for split in splits.values() for row in split.rows), *unread]
     texts = [utterance for row in rows for utterance in row.utterances]
     if vectors:
