@@ -18,7 +18,7 @@ BETWEEN = 4
 """The worlds in between of five utterances."""
 TESTED = ("last step", "best on dev", "together")
 """What is measured on test."""
-TABLE1 = ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256", "vbsix-256")
+TABLE1 = ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256", "vbsix-256", "vbsix-rests")
 
 
 @dataclass(frozen=True)
