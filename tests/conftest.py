@@ -10,7 +10,10 @@ import hypothesis
 # Most of the time of the tests goes into compiling, so less of it is done: XLA optimises little, and what was compiled
 # once is found on disk by other test files. It is said here for the processes that tests start, too; jax reads it when
 # it is imported.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false",
+)
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parents[1] / ".jax_cache")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 

@@ -14,6 +14,7 @@ import jax
 import pytest
 from training.tiny import ARGUMENTS
 
+from vbsix.cli import jax_settings
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.cli.train import choose_config, new_folder
 from vbsix.training.config import METHODS, QUICK, override, preset, read_toml, to_toml
@@ -239,3 +240,18 @@ def test_it_is_kept_at_home_by_default(no_cache, monkeypatch, tmp_path):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     prepare_jax()
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / ".cache" / "vbsix" / "jax")
+
+
+def test_flags_are_added_to_those_of_the_user(monkeypatch):
+    monkeypatch.setattr(jax_settings, "GPU_DEVICES", ("/",))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true --xla_dump_to=x")
+    jax_settings.set_flags()
+    once = os.environ["XLA_FLAGS"]
+    assert once.startswith("--xla_cpu_multi_thread_eigen=true --xla_dump_to=x --xla_gpu_enable_command_buffer=")
+    assert "multi_thread_eigen=false" not in once
+    jax_settings.set_flags()
+    assert os.environ["XLA_FLAGS"] == once
+    monkeypatch.setattr(jax_settings, "GPU_DEVICES", ())
+    monkeypatch.delenv("XLA_FLAGS")
+    jax_settings.set_flags()
+    assert os.environ["XLA_FLAGS"] == "--xla_cpu_multi_thread_eigen=false"

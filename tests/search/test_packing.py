@@ -1,0 +1,50 @@
+"""A loop that records into one array, against one that does not."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vbsix.search.packing import scan_packed
+
+
+@pytest.fixture(autouse=True)
+def on_a_gpu(monkeypatch):
+    """Where there is one, arrays are packed."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+
+
+def body(total, step):
+    total = total + step
+    recorded = {
+        "flags": jnp.stack([total > 2, total > 4]),
+        "small": jnp.array([[-1, 2]], jnp.int8) * total.astype(jnp.int8),
+        "half": total.astype(jnp.float16) / 3,
+        "float": jnp.stack([-jnp.inf, -total, jnp.nan]),
+        "whole": -total.astype(jnp.int32),
+        "words": total.astype(jnp.uint32) + jnp.uint32(2**32 - 3),
+        "nothing": jnp.zeros((0, 3)),
+    }
+    return total, recorded
+
+
+def test_it_records_what_a_scan_does():
+    arguments = body, jnp.float32(0), jnp.arange(5.0)
+    (total, found), (expected_total, expected) = scan_packed(*arguments), jax.lax.scan(*arguments)
+    assert total == expected_total
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert jax.tree.map(lambda leaf: leaf.dtype, found) == jax.tree.map(lambda leaf: leaf.dtype, expected)
+
+
+def test_it_can_be_batched():
+    found = jax.vmap(lambda start: scan_packed(body, start, jnp.arange(5.0))[1])(jnp.arange(3.0))
+    expected = jax.vmap(lambda start: jax.lax.scan(body, start, jnp.arange(5.0))[1])(jnp.arange(3.0))
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_a_loop_becomes_one_array():
+    jaxpr = jax.make_jaxpr(lambda: scan_packed(body, jnp.float32(0), jnp.arange(5.0)))()
+    (loop,) = [equation for equation in jaxpr.eqns if equation.primitive.name == "scan"]
+    assert len(loop.outvars) == 2, "the carry, and all that was recorded"

@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import typer
 
 from vbsix.cli.domains import complete_domain
-from vbsix.cli.jax_settings import prepare_gpu
+from vbsix.cli.jax_settings import set_flags
 from vbsix.cli.train import DEFAULT_METHOD
 from vbsix.errors import UnknownName
 
-app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True, callback=prepare_gpu)
+app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True, callback=set_flags)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Out = Annotated[

@@ -11,14 +11,18 @@ GPU_GRAPHS = (
 """Whole loops are handed to a GPU at once. A search has thousands of small kernels, and to launch them one by one takes
 longer than to run them."""
 
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+"""XLA's threads for matrix products on a CPU now and then wait for each other for ever. Ours are too small to gain by
+them."""
+
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 """One of them is there where there is an NVIDIA GPU. To ask JAX would be to start it, and too late for flags."""
 
 
 def prepare_jax() -> None:
-    """For commands that compile much: see `keep_compiled` and `prepare_gpu`."""
+    """For commands that compile much: see `keep_compiled` and `set_flags`."""
     keep_compiled()
-    prepare_gpu()
+    set_flags()
 
 
 def keep_compiled() -> None:
@@ -33,11 +37,15 @@ def keep_compiled() -> None:
         jax.config.update("jax_compilation_cache_dir", str(home / "vbsix" / "jax"))
 
 
-def prepare_gpu() -> None:
-    """Has JAX launch whole loops at once, and take memory as it needs it; what the user has set stays as it is."""
-    if not any(map(os.path.exists, GPU_DEVICES)):
-        return
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "--xla_gpu_enable_command_buffer" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {GPU_GRAPHS} --xla_gpu_graph_min_graph_size=1".strip()
+def set_flags() -> None:
+    """Has JAX multiply in one thread on a CPU, and on a GPU launch whole loops at once and take memory as it needs it.
+
+    What the user has set stays as it is.
+    """
+    flags = [ONE_THREAD]
+    if any(map(os.path.exists, GPU_DEVICES)):
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        flags += [GPU_GRAPHS, "--xla_gpu_graph_min_graph_size=1"]
+    given = os.environ.get("XLA_FLAGS", "")
+    own = [flag for flag in flags if flag.partition("=")[0] not in given]
+    os.environ["XLA_FLAGS"] = " ".join([given, *own]).strip()
