@@ -244,6 +244,7 @@ def test_it_is_kept_at_home_by_default(no_cache, monkeypatch, tmp_path):
 
 def test_flags_are_added_to_those_of_the_user(monkeypatch):
     monkeypatch.setattr(jax_settings, "GPU_DEVICES", ("/",))
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true --xla_dump_to=x")
     jax_settings.set_flags()
     once = os.environ["XLA_FLAGS"]

@@ -135,6 +135,8 @@ def test_rests_are_made_of_examples_alone():
     assert rests([whole]) == rests([first]) == []
     elsewhere = dataclasses.replace(fourth, context="1:0")
     assert rests([whole, elsewhere]) == []
+    other = dataclasses.replace(fourth, target="1:0")
+    assert rests([whole, fourth, other]) == [], "one of the two is wrong"
 
 
 def test_examples_and_arrays_have_no_place_for_worlds_in_between():

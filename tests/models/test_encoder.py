@@ -9,7 +9,7 @@ from models.cases import LENGTHS, Case, draw, take
 from reference import networks as reference
 
 from vbsix.models import NetworkConfig
-from vbsix.models.encoder import StackEncoder, UtteranceEncoder
+from vbsix.models.encoder import StackEncoder, UtteranceEncoder, encode_all
 
 CONFIG = NetworkConfig()
 
@@ -75,3 +75,13 @@ def test_the_states_show_every_kind_of_slot(case: Case):
     assert len(np.unique(case.observations.values)) > 3, "constants"
     gone = case.observations.objects[:, :, 0, 0] == 1
     assert case.domain.name == "alchemy" or np.any(gone), "an object that has left the world"
+
+
+def test_encoders_read_together_as_they_do_alone(tangrams: Case):
+    encoders = [
+        draw(lambda key=key: UtteranceEncoder(CONFIG, key=key)) for key in jax.random.split(jax.random.key(1), 3)
+    ]
+    together = jax.jit(lambda encoders: encode_all(encoders, tangrams.words, tangrams.mask))(encoders)
+    for encoder, found in zip(encoders, together, strict=True):
+        expected = encoder.encode(tangrams.words, tangrams.mask)
+        jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-6), found, expected)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vbsix.search import merging
 from vbsix.search.merging import (
     _look_up_at_once,
     _places,
@@ -129,6 +130,12 @@ def test_all_tables_at_once_find_the_same():
     first = first_of_each([tuple(key) for key in keys.tolist()], live)
     found = jax.jit(_look_up_at_once)(keys, live, queries)
     assert found.tolist() == [first.get(tuple(key), -1) for key in queries.tolist()]
+
+
+def test_a_key_that_is_not_found_stands_for_itself(monkeypatch):
+    monkeypatch.setattr(merging, "lookup", lambda keys, live, queries: jnp.full(len(queries), -1, jnp.int32))
+    keys, live = jnp.array(as_keys([(1, 2), (1, 2), (3, 4)])), jnp.array([True, True, False])
+    assert representatives(keys, live).tolist() == [0, 1, 2]
 
 
 def by_group(groups: list[int]) -> list[int]:

@@ -7,6 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vbsix.domains.registry import get_domain
+from vbsix.models.layers import renormalise
+from vbsix.search import Problem, SearchConfig, beam_search
 from vbsix.search.packing import scan_packed
 
 
@@ -48,3 +51,20 @@ def test_a_loop_becomes_one_array():
     jaxpr = jax.make_jaxpr(lambda: scan_packed(body, jnp.float32(0), jnp.arange(5.0)))()
     (loop,) = [equation for equation in jaxpr.eqns if equation.primitive.name == "scan"]
     assert len(loop.outvars) == 2, "the carry, and all that was recorded"
+
+
+@pytest.mark.parametrize("space", ["program", "execution"])
+def test_a_search_is_the_same(monkeypatch, space):
+    domain = get_domain("tangrams")
+    problem = Problem(domain.parse_world("1:0 2:3 3:4"), jnp.int32(1), domain.parse_target("1:0 2:4"))
+    config = SearchConfig(space=space, beam=4, exploration="sampling", epsilon=0.1)
+
+    def even(state, valid):
+        return renormalise(jnp.zeros(len(domain.tokens)), valid)
+
+    def search():
+        return beam_search(domain, even, None, problem, jax.random.key(0), instructions=1, config=config)
+
+    packed = search()
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    jax.tree.map(np.testing.assert_array_equal, packed, search())

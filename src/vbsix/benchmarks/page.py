@@ -32,7 +32,7 @@ SEEDS = 6
 AIMS = {"scene": 100, "alchemy": 150, "tangrams": 200}
 """Steps a second with so many seeds on a GPU that we set out for."""
 SIZES = "beam", "batch", "seeds"
-IDENTITY = "domain", "method", "device", "cores", *SIZES
+IDENTITY = "domain", "method", "device", "cores", "chunk", *SIZES
 """Of results that agree in these, the latest counts."""
 Result = dict[str, Any]
 """Figures of one domain, with the command and the date of their file."""

@@ -56,6 +56,7 @@ def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
         "seeds": seeds,
         "beam": config.search.beam,
         "batch": config.training.batch,
+        "chunk": steps,
         "steps_per_second": steps_per_second,
         "examples_per_second": steps_per_second * config.training.batch * seeds,
         "compile_seconds": compile_seconds,

@@ -88,9 +88,13 @@ def whole_rows(rows: Iterable[Row]) -> list[Example]:
 def rests(examples: Sequence[Example]) -> list[Example]:
     """What is left of examples that begin with another one, from the world to which that one leads.
 
-    They tell nothing that the examples do not tell, but in fewer instructions. What these refer to may be lost.
+    They tell nothing that the examples do not tell, but in fewer instructions. What these refer to may be lost. Where
+    equal examples have different targets, none of them is a beginning.
     """
     targets = {(example.context, example.instructions): example.target for example in examples}
+    for example in examples:
+        if targets[example.context, example.instructions] != example.target:
+            targets[example.context, example.instructions] = None
     found = []
     for example in examples:
         for length in range(len(example.instructions) - 1, 0, -1):

@@ -46,7 +46,7 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "vbsix",
         {"search.beam": 256, "search.rerank": 1024, "training.policy_states": 1024, "training.value_states": 1024},
     ),
-    "vbsix-rests": ("vbsix", {"data.rests": True, "training.short_first": 2000}),
+    "vbsix-rests": ("vbsix", {"data.own_words": 3, "data.rests": True, "training.short_first": 2000}),
     "mml-orig": ("mml", _PRIOR_WORK),
     "vbsix-orig": ("vbsix", _PRIOR_WORK),
 }

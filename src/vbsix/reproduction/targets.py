@@ -58,9 +58,8 @@ def _test_rows(run: Run, result: Result) -> Iterator[list[str]]:
 
 def _short_rows(run: Run, result: Result) -> Iterator[list[str]]:
     """One line for all numbers of utterances."""
-    lines = list(_test_rows(run, result))
-    measured = [column for column in zip(*lines, strict=True)][3:]
-    yield [run.config.domain, run.method, *(cell for column in (measured[0], *measured[2:]) for cell in column)]
+    last, _, together, published = list(zip(*_test_rows(run, result), strict=True))[3:]
+    yield [run.config.domain, run.method, *last, *together, *published]
 
 
 def _dev_rows(run: Run, result: Result) -> Iterator[list[str]]:

@@ -207,8 +207,8 @@ def _rank(
     if critic is None:
         score, best = best_of(merged.perturbed, successors, config.beam)
     else:
-        candidates = min(max(config.rerank, config.beam), merged.perturbed.shape[0])
-        actor, best = best_of(merged.perturbed, successors, candidates)
+        size = min(max(config.rerank, config.beam), merged.perturbed.shape[0])
+        actor, best = best_of(merged.perturbed, successors, size)
         candidates = choose(successors, best)
         late, value = _is_late(domain, problem, candidates, config), jax.vmap(critic)(candidates)
         if config.critic_score == "product":

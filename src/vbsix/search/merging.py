@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 def representatives(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"]) -> Int[Array, " N"]:
     """For each live entry the index of the first live entry with the same key; the others stand for themselves."""
-    return jnp.where(live, lookup(keys, live, keys), jnp.arange(keys.shape[0], dtype=jnp.int32))
+    found = lookup(keys, live, keys)
+    return jnp.where(live & (found >= 0), found, jnp.arange(keys.shape[0], dtype=jnp.int32))
 
 
 def lookup(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"], queries: UInt32[Array, "Q 2"]) -> Int[Array, " Q"]:

@@ -14,7 +14,10 @@ from jaxtyping import Array, UInt32
 
 
 def scan_packed(body: Callable[[Any, Any], tuple[Any, Any]], start: Any, steps: Any) -> tuple[Any, Any]:
-    """The same as `jax.lax.scan`, and on a CPU, where arrays that nobody reads cost nothing, nothing else."""
+    """The same as `jax.lax.scan`, but that on a GPU no gradient flows through what is recorded.
+
+    On a CPU it is nothing else: there, arrays that nobody reads cost nothing.
+    """
     if jax.default_backend() == "cpu":
         return jax.lax.scan(body, start, steps)
     layout: Any = None

@@ -133,7 +133,6 @@ class Config:
 
 
 _OURS = {
-    "data.own_words": 3,
     "network.renormalise": True,
     "search.space": "execution",
     "search.exploration": "sampling",
@@ -144,11 +143,10 @@ _OURS = {
     "training.labels": "graph",
 }
 """What methods are made of, as SCONE's dev split chose it."""
-_TELLING = [name for name in _OURS if name not in ("data.own_words", "network.renormalise", "search.epsilon")]
+_TELLING = [name for name in _OURS if name not in ("network.renormalise", "search.epsilon")]
 """The settings that tell methods apart."""
 _AS_PUBLISHED = {
     **_OURS,
-    "data.own_words": 0,
     "network.renormalise": False,
     "search.exploration": "slots",
     "search.epsilon": 0.15,

@@ -51,6 +51,10 @@ class Flow(NamedTuple):
     """For each transition, the share of the mass of all correct paths that runs through it."""
 
 
+LAYERS_AT_ONCE = 5
+"""Summed up in one round of the loop over layers, whose own cost is as large."""
+
+
 def correct_flow(graph: Graph) -> Flow:
     """Forward and backward sums; the forward one is the search's own chart."""
     log_policy = jnp.where(graph.expansion.kind == CORRECT, graph.expansion.log_policy, -jnp.inf)
@@ -69,7 +73,7 @@ def correct_flow(graph: Graph) -> Flow:
         return log_reward, log_reward
 
     nothing = jnp.full(beam, -jnp.inf)
-    log_reward = jax.lax.scan(back, nothing, layers, reverse=True, unroll=5)[1]
+    log_reward = jax.lax.scan(back, nothing, layers, reverse=True, unroll=LAYERS_AT_ONCE)[1]
     log_transition = jax.vmap(log_transitions)(jnp.concatenate([log_reward[1:], nothing[None]]), layers)
     total = log_reward[0, 0]
     log_posterior = graph.beam.log_chart[:, :, None] + log_transition - jnp.where(jnp.isfinite(total), total, 0.0)
