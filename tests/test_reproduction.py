@@ -126,7 +126,7 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     lines = (out / "table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
-    assert len(by_run) == 21
+    assert len(by_run) == 24
     shares = read_result(out, NAME)["accuracy"]["held-out"]["1"]
     assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{100 * sum(shares) / 3:.1f} ± ")
     assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-", "-"]
@@ -293,7 +293,7 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     assert ["alchemy", "vbsix-256", "5", "-", "-", "-", "-"] in rows
     wide = next(run for run in results if run.folder.name == "scene-vbsix-256")
     assert (wide.method, wide.config.search.beam, wide.config.training.critic) == ("vbsix-256", 256, True)
-    assert len(rows) == 42
+    assert len(rows) == 48
     one = next(run for run in results if run.folder.name == "alchemy-vbsix")
     half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
     result = {"accuracy": half, "best": {"accuracy": all_of_them}, "committee": {"accuracy": {"test": {"3": [0.625]}}}}

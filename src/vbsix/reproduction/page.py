@@ -13,7 +13,7 @@ from vbsix.files import read_json, write_bytes
 from vbsix.pages import MISSING, fill_parts, find_parts, read_page, to_markdown
 from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
 from vbsix.reproduction.runs import DOMAINS, Result, Results, lacks
-from vbsix.reproduction.targets import IN_SHORT, TARGETS, FigureTarget, TableTarget
+from vbsix.reproduction.targets import IN_SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.training.config import from_tables
 from vbsix.training.run import Run
 from vbsix.training.task import SYNTHETIC
@@ -26,7 +26,7 @@ RUNS = "runs"
 """The name of the part that lists all runs."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the embedded corpus."""
-_TARGETS = {**TARGETS, "short": IN_SHORT}
+_TARGETS: Mapping[str, Target] = {**TARGETS, "short": IN_SHORT}
 _PARTS = (RUNS, *_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
 
 

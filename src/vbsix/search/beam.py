@@ -132,11 +132,11 @@ def beam_search(
 
     start = _first_beam(domain, problem.world, instructions, config.beam)
     steps = jnp.arange(length), jax.random.split(key, length)
-    beam, *transitions = scan_packed(iterate, (start, start.log_chart), steps)[1]
+    beam, log_policy, kind, successor_keys, group = scan_packed(iterate, (start, start.log_chart), steps)[1]
     late = jax.vmap(lambda states: _is_late(domain, problem, states, config))(beam.states) & beam.alive
     keys = jax.vmap(jax.vmap(domain.key))(beam.states)
     share = jnp.sum(late, axis=1) / jnp.maximum(jnp.sum(beam.alive, axis=1), 1)
-    return Graph(beam, Expansion(keys, *transitions, share))
+    return Graph(beam, Expansion(keys, log_policy, kind, successor_keys, group, share))
 
 
 def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Beam:
