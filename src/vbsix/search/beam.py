@@ -133,7 +133,7 @@ def beam_search(
     start = _first_beam(domain, problem.world, instructions, config.beam)
     steps = jnp.arange(length), jax.random.split(key, length)
     beam, log_policy, kind, successor_keys, group = scan_packed(iterate, (start, start.log_chart), steps)[1]
-    late = jax.vmap(lambda states: _is_late(domain, problem, states, config))(beam.states) & beam.alive
+    late = jax.vmap(lambda states: is_late(domain, problem, states, config))(beam.states) & beam.alive
     keys = jax.vmap(jax.vmap(domain.key))(beam.states)
     share = jnp.sum(late, axis=1) / jnp.maximum(jnp.sum(beam.alive, axis=1), 1)
     return Graph(beam, Expansion(keys, log_policy, kind, successor_keys, group, share))
@@ -178,7 +178,7 @@ def _merge(keys: UInt32[Array, "N 2"], kinds: Int[Array, " N"], space: str) -> I
     return representatives(keys, kinds != INVALID)
 
 
-def _is_late(domain: Domain, problem: Problem, states: State, config: SearchConfig) -> Bool[Array, " n"]:
+def is_late(domain: Domain, problem: Problem, states: State, config: SearchConfig) -> Bool[Array, " n"]:
     """Whether states belong to the last instructions, where the critic has a say."""
     done = jax.vmap(domain.instructions_done)(states)
     return done >= problem.instructions - config.critic_instructions
@@ -210,7 +210,7 @@ def _rank(
         size = min(max(config.rerank, config.beam), merged.perturbed.shape[0])
         actor, best = best_of(merged.perturbed, successors, size)
         candidates = choose(successors, best)
-        late, value = _is_late(domain, problem, candidates, config), jax.vmap(critic)(candidates)
+        late, value = is_late(domain, problem, candidates, config), jax.vmap(critic)(candidates)
         if config.critic_score == "product":
             score = actor + jnp.where(late, jnp.log(jnp.maximum(value, SMALLEST_VALUE)), 0.0)
         else:

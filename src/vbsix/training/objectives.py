@@ -59,8 +59,8 @@ def correct_flow(graph: Graph) -> Flow:
     """Forward and backward sums; the forward one is the search's own chart."""
     log_policy = jnp.where(graph.expansion.kind == CORRECT, graph.expansion.log_policy, -jnp.inf)
     beam = graph.beam.log_chart.shape[1]
-    slots = jnp.where(next_vertex(graph) >= 0, next_vertex(graph) % beam, -1)
-
+    following = next_vertex(graph)
+    slots = jnp.where(following >= 0, following % beam, -1)
     layers = log_policy, graph.expansion.log_policy, slots
 
     def log_transitions(log_reward_after, layer):

@@ -24,7 +24,7 @@ from vbsix.models.encoder import encode_all
 from vbsix.models.layers import renormalise
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, sample_programs
-from vbsix.search.beam import INVALID
+from vbsix.search.beam import INVALID, is_late
 from vbsix.search.beam import Critic as SearchCritic
 from vbsix.search.beam import Policy as SearchPolicy
 from vbsix.search.graph import join
@@ -303,8 +303,7 @@ def _critic_loss(
 ) -> tuple[Float[Array, ""], Metrics]:
     """The critic's log-loss on states of the last instructions."""
     states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
-    done = jax.vmap(domain.instructions_done)(states)
-    late = done >= problem.instructions - config.search.critic_instructions
+    late = is_late(domain, problem, states, config.search)
     size, metrics = config.training.value_states, {}
     if config.training.labels == "graph":
         examples = label_graph(graph, flow, late, size=size)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from vbsix.domains.stack import mix
-from vbsix.search import Graph, Programs
+from vbsix.search import Graph, Programs, same_vertex
 from vbsix.search.merging import representatives
 from vbsix.training.objectives import Flow, suffix_log_probability
 
@@ -41,7 +41,7 @@ def label_programs(
             the sum clipped to 1.
         size: places for examples; states beyond them are dropped, those that lead to the target last.
     """
-    vertices, same = late.shape[0], _same_state(graph)
+    vertices, same = late.shape[0], same_vertex(graph, "execution")
 
     def states_of(programs: Programs) -> Int[Array, " PL"]:
         """The states passed after each token but the last, V for places without one."""
@@ -68,17 +68,12 @@ def label_graph(graph: Graph, flow: Flow, late: Bool[Array, " V"], *, size: int)
 
     The label of a state is the probability of all correct suffixes that the layered graph holds. See `label_programs`.
     """
-    vertices, same = late.shape[0], _same_state(graph)
+    vertices, same = late.shape[0], same_vertex(graph, "execution")
     # A state met at several iterations has been followed furthest where most of its mass was found.
     reward = jnp.zeros(vertices).at[same].max(jnp.exp(flow.log_reward.reshape(-1)))
     own = jnp.arange(vertices)
     included = graph.beam.alive.reshape(-1) & late & (same == own) & (own > 0)
     return _choose(graph, reward, included, included & (reward > 0), size)
-
-
-def _same_state(graph: Graph) -> Int[Array, " V"]:
-    """The first vertex with the same state."""
-    return representatives(graph.expansion.keys.reshape(-1, 2), graph.beam.alive.reshape(-1))
 
 
 def _choose(
