@@ -19,7 +19,7 @@ from vbsix.evaluation import predict_rows, report
 from vbsix.parser import load_committee
 from vbsix.reproduction import page, runs
 from vbsix.reproduction.page import fill_page, read_results, table_rows
-from vbsix.reproduction.runs import EMBEDDED, MOST_POINTS, Timed, plan
+from vbsix.reproduction.runs import EMBEDDED, EMBEDDED_BY_DOMAIN, MOST_POINTS, Timed, plan
 from vbsix.reproduction.targets import TARGETS, FigureTarget
 from vbsix.training.config import override, preset, quick
 from vbsix.training.run import Best, Run, Trained, open_run
@@ -190,8 +190,8 @@ def test_the_analysis_averages_over_the_whole_run(ended, untrained):
     rows = [json.loads(line) for line in (out / "runs" / NAME / "metrics.jsonl").read_text().splitlines()]
     mean = sum(row["paths"] for row in rows) / len(rows)
     table = (out / "analysis.md").read_text()
-    assert f"| tangrams | paths | {mean:.1f} ± " in table
-    assert "| scene | paths | - | - |" in table, "the paper's numbers are of SCONE"
+    assert f"| tangrams | vbsix | paths | {mean:.1f} ± " in table
+    assert "| scene | vbsix | paths | - | - |" in table, "the paper's numbers are of SCONE"
 
 
 def test_the_critic_is_judged_by_its_states(ended, untrained):
@@ -201,7 +201,8 @@ def test_the_critic_is_judged_by_its_states(ended, untrained):
     lines = (out / "critic.md").read_text()
     for name, judged in result["critic"].items():
         assert len(judged["states"]) == len(judged["share"]) == 3
-        assert f"| tangrams | {name} | {sum(judged['states']) / 3:.1f} ± " in lines
+        row = f"| tangrams | vbsix | {name} | {sum(judged['states']) / 3:.1f} ± "
+        assert (row in lines) == ("people" not in name), "there are none in tangrams"
 
 
 def test_spurious_programs_are_counted(ended, untrained):
@@ -290,9 +291,9 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     rows = table_rows(TARGETS["table1"], results)
     assert ["scene", "vbsix", "3", "-", "-", "-", "34.2 ± 27.5"] in rows
     assert ["tangrams", "mml", "5", "-", "-", "-", "16.8 ± 14.1"] in rows
-    assert ["alchemy", "vbsix-256", "5", "-", "-", "-", "-"] in rows
-    wide = next(run for run in results if run.folder.name == "scene-vbsix-256")
-    assert (wide.method, wide.config.search.beam, wide.config.training.critic) == ("vbsix-256", 256, True)
+    assert ["alchemy", "execution-256-rests", "5", "-", "-", "-", "-"] in rows
+    wide = next(run for run in results if run.folder.name == "scene-execution-256-rests")
+    assert (wide.config.search.beam, wide.config.data.rests, wide.config.training.critic) == (256, True, False)
     assert len(rows) == 48
     one = next(run for run in results if run.folder.name == "alchemy-vbsix")
     half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
@@ -308,10 +309,14 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     ]
     rows = table_rows(TARGETS["critic"], dict.fromkeys(plan(["vbsix"], "data", tmp_path, 6, [])))
     assert [row[-1] for row in rows[:5]] == ["87.0", "78.9", "86.1", "82.1", "-"]
+    assert [row[2] for row in rows[4:]] == ["many differences", "one difference"] * 2, "no others have people"
 
 
 def test_settings_are_the_paper_s_for_scone_and_quicker_ones_for_the_embedded_corpus(tmp_path):
-    for source, settings in (("data", preset), ("synthetic", lambda *names: override(quick(*names), EMBEDDED))):
+    def embedded(domain, method):
+        return override(quick(domain, method), {**EMBEDDED, **EMBEDDED_BY_DOMAIN.get(domain, {})})
+
+    for source, settings in (("data", preset), ("synthetic", embedded)):
         planned = plan(["vbsix"], source, tmp_path, 6, [])
         assert [run.config for run in planned] == [settings(name, "vbsix") for name in ("scene", "alchemy", "tangrams")]
         assert all(run.seeds == (0, 1, 2, 3, 4, 5) for run in planned)

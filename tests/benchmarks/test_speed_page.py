@@ -70,6 +70,14 @@ def test_the_command_fills_the_page(vbsix, folder):
     assert refused.code == 2 and "no such file; --out names the folder that holds benchmarks/results/" in refused.err
 
 
+def test_other_files_are_told(vbsix, folder):
+    write(folder, "a", "train scene --sweep", [training("scene", "vbsix", 4.0)])
+    odd = folder / "benchmarks" / "results" / "odd.json"
+    write_json(odd, {"results": []})
+    ended = vbsix("bench", "page", "--out", str(folder))
+    assert ended.code == 2 and f"{odd}: not what `vbsix bench` writes" in ended.err
+
+
 def test_training_on_a_gpu(folder):
     six = GPU | {"seeds": 6}
     write(folder, "a", "train --seeds 6", [training(name, "vbsix", 100, **six) for name in ("tangrams", "scene")])
@@ -80,7 +88,7 @@ def test_training_on_a_gpu(folder):
     write(folder, "d", "train --sweep --seeds 6", [training("scene", "mml", 1, **six)], date="2026-01-04")
     _, _, *rows = fill(folder, "training-gpu")
     assert rows == [
-        "| scene | mml | 7.5 | 100 | 50 | 25 | - |",
+        "| scene | mml | 7.5 | - | 50 | 25 | - |",
         "| scene | vbsix | 250 | 100 | 1.5 | 25 | 367 |",
         "| tangrams | vbsix | 100 | 200 | 6.67 | 25 | 367 |",
         "",
@@ -105,6 +113,10 @@ def test_prediction_executor_and_search(folder):
     alone = {"domain": "tangrams", "milliseconds_batched": 1.1, "milliseconds_single": 20.0, **CPU}
     write(folder, "predict", "predict tangrams", alone)
     assert "| 2 CPU cores | tangrams | 1.1 | 20 | 330 | 200 | 300 | 182 |" in fill(folder, "prediction")
+    many = alone | GPU | {"domain": "scene", "seeds": 6, "compile_seconds": 8.04}
+    write(folder, "many", "predict scene --seeds 6", many)
+    assert "| 2 CPU cores | tangrams | 1.1 | 20 | 330 | 200 | 300 | 182 |" in fill(folder, "prediction")
+    assert fill(folder, "evaluation")[2] == "| NVIDIA H200 | scene | 6 | 1.1 | 1,035 | 1.14 | 8.04 |"
     speeds = {"scene": {"transitions_per_second": 34e6, **CPU}, "alchemy": {"transitions_per_second": 2.2e9, **GPU}}
     write(folder, "executor", "executor", speeds)
     assert fill(folder, "executor")[2:4] == [

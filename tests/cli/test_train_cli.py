@@ -243,16 +243,21 @@ def test_it_is_kept_at_home_by_default(no_cache, monkeypatch, tmp_path):
 
 
 def test_flags_are_added_to_those_of_the_user(monkeypatch):
+    monkeypatch.setattr(jax_settings, "count_cores", lambda: 3)
     monkeypatch.setattr(jax_settings, "GPU_DEVICES", ("/",))
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true --xla_dump_to=x")
     jax_settings.set_flags()
     once = os.environ["XLA_FLAGS"]
-    assert once.startswith("--xla_cpu_multi_thread_eigen=true --xla_dump_to=x --xla_gpu_enable_command_buffer=")
+    assert once.startswith(
+        "--xla_cpu_multi_thread_eigen=true --xla_dump_to=x --xla_force_host_platform_device_count=3 "
+    )
+    assert "--xla_gpu_enable_command_buffer=" in once
     assert "multi_thread_eigen=false" not in once
     jax_settings.set_flags()
     assert os.environ["XLA_FLAGS"] == once
     monkeypatch.setattr(jax_settings, "GPU_DEVICES", ())
     monkeypatch.delenv("XLA_FLAGS")
     jax_settings.set_flags()
-    assert os.environ["XLA_FLAGS"] == "--xla_cpu_multi_thread_eigen=false"
+    flags = "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=3"
+    assert os.environ["XLA_FLAGS"] == flags

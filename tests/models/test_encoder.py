@@ -5,11 +5,16 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from models.cases import LENGTHS, Case, draw, take
 from reference import networks as reference
+from training.tiny import tiny_config
 
+from vbsix.domains.registry import get_domain
 from vbsix.models import NetworkConfig
 from vbsix.models.encoder import StackEncoder, UtteranceEncoder, encode_all
+from vbsix.models.layers import orthogonal
+from vbsix.training.chunk import create_learners
 
 CONFIG = NetworkConfig()
 
@@ -85,3 +90,18 @@ def test_encoders_read_together_as_they_do_alone(tangrams: Case):
     for encoder, found in zip(encoders, together, strict=True):
         expected = encoder.encode(tangrams.words, tangrams.mask)
         jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-6), found, expected)
+
+
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_recurrent_weights_are_drawn_as_jax_does(size):
+    drawn = jax.jit(orthogonal, static_argnums=1)(jax.random.key(3), size)
+    expected = jax.nn.initializers.orthogonal()(jax.random.key(3), (size, size))
+    np.testing.assert_allclose(drawn, expected, atol=1e-5)
+    np.testing.assert_allclose(drawn.T @ drawn, np.eye(size), atol=1e-5)
+
+
+def test_networks_are_drawn_without_lapack():
+    """Its calls wait for threads of the pool that they are made from: two of them on two cores, for ever."""
+    config = tiny_config("vbsix")
+    text = create_learners.lower(get_domain("tangrams"), config, jnp.arange(2)).as_text()
+    assert "lapack" not in text and "stablehlo.dot_general" in text

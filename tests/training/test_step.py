@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,7 @@ from vbsix.models.layers import renormalise
 from vbsix.search import Problem, beam_search
 from vbsix.search.beam import INVALID
 from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.step import _decayed, _drawn_from, _expanded
+from vbsix.training.step import _decayed, _drawn_from, _expanded, create_networks, read_example
 from vbsix.training.task import SYNTHETIC, load_task
 
 DOMAIN = get_domain("tangrams")
@@ -67,6 +68,33 @@ def test_the_learning_rate_falls_over_the_last_steps():
     falling = chunk("mml", REMOVE, 5, training__steps=5, training__decay_share=1.0)[1]
     moved = [np.abs(after.networks.policy.tokens - before.networks.policy.tokens).sum() for after in (even, falling)]
     assert 0.4 < moved[1] / moved[0] < 0.8, "the mean of 1, 0.8, 0.6, 0.4 and 0.2 is 0.6"
+
+
+def test_dropout_is_of_words_and_of_what_the_policy_reads():
+    config = tiny_config()
+    task = load_task(config, SYNTHETIC)
+    networks = create_networks(DOMAIN, config, jax.random.key(0))
+    vectors, arrays = jnp.asarray(task.words.vectors), task.arrays(task.examples)
+    example = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), arrays)
+
+    def read(share: float, key: int):
+        drop = eqx.nn.Dropout(share)
+        return read_example(DOMAIN, networks, vectors, example, drop, jax.random.key(key)).policy
+
+    whole = read_example(DOMAIN, networks, vectors, example).policy
+    jax.tree.map(np.testing.assert_array_equal, read(0.0, 1), whole)
+    tables = read(0.5, 1)
+    jax.tree.map(np.testing.assert_array_equal, tables.stack, whole.stack)
+    for name in ("first", "keys", "word_logits"):
+        assert not np.allclose(getattr(tables, name), getattr(whole, name))
+    assert changed(tables, read(0.5, 2))
+    np.testing.assert_array_equal(read(1.0, 1).first, np.tile(networks.policy.first.bias, (1, 1)))
+
+
+def test_training_drops_what_it_reads_anew_in_every_step():
+    even, dropping = (chunk("mml", REMOVE, 10, training__dropout=share)[1] for share in (0.0, 0.5))
+    assert changed(even, dropping)
+    assert not changed(even, chunk("mml", REMOVE, 10)[1])
 
 
 def test_the_shortest_examples_are_drawn_first():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import statistics
 import time
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 
 from vbsix import __version__
+from vbsix.machine import count_cores
 
 REPEATS = 9
 FEWEST_REPEATS = 3
@@ -63,12 +63,16 @@ def repeat(call: Callable[[], Any], compile_seconds: float) -> Timing:
 
 
 def peak_memory(compiled: Any) -> int | None:
-    """Bytes that a compiled function takes, gives and needs in between, if known; what it overwrites counts once."""
+    """Bytes that a compiled function takes, gives and needs in between, if known, on all devices together.
+
+    What it overwrites counts once.
+    """
     sizes = compiled.memory_analysis()
     if sizes is None:
         return None
     taken, given = sizes.argument_size_in_bytes, sizes.output_size_in_bytes - sizes.alias_size_in_bytes
-    return taken + given + sizes.temp_size_in_bytes
+    devices = max(len(sharding.device_set) for sharding in jax.tree.leaves(compiled.output_shardings))
+    return devices * (taken + given + sizes.temp_size_in_bytes)
 
 
 def environment() -> dict[str, Any]:
@@ -78,6 +82,6 @@ def environment() -> dict[str, Any]:
     return {
         "device": f"{device.platform}: {device.device_kind}",
         "processor": platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": count_cores(),
         "versions": {"vbsix": __version__, "python": platform.python_version(), **packages},
     }

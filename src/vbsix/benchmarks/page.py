@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from vbsix.benchmarks import peers
 from vbsix.benchmarks.search import COMBINATIONS
 from vbsix.benchmarks.search import PARTS as SEARCH_PARTS
+from vbsix.errors import VbsixError
 from vbsix.files import read_json, write_bytes
 from vbsix.pages import MISSING, fill_parts, read_page, to_markdown
 from vbsix.plots import save
@@ -29,10 +30,12 @@ DOMAINS = tuple(peers.TRAINING)
 METHODS = "mml", "vbsix"
 SEEDS = 6
 """Of the paper, and of training on a GPU."""
+TEST_ROWS = {"scene": 1035, "alchemy": 899, "tangrams": 800}
+"""Of SCONE."""
 AIMS = {"scene": 100, "alchemy": 150, "tangrams": 200}
-"""Steps a second with so many seeds on a GPU that we set out for."""
+"""Steps a second of VBSiX with so many seeds on a GPU that we set out for."""
 SIZES = "beam", "batch", "seeds"
-IDENTITY = "domain", "method", "device", "cores", "chunk", *SIZES
+IDENTITY = "domain", "method", "device", "cores", "chunk", "warm", *SIZES
 """Of results that agree in these, the latest counts."""
 Result = dict[str, Any]
 """Figures of one domain, with the command and the date of their file."""
@@ -65,12 +68,14 @@ def read_results(folder: Path) -> list[Result]:
     """The results of all files of a folder, the latest last."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        file = read_json(path)
-        results = file["results"]
-        if isinstance(results, dict):
-            alone = "domain" in results
-            results = [results] if alone else [{"domain": name, **result} for name, result in results.items()]
-        found += [{**result, "command": file["command"], "date": file["date"]} for result in results]
+        match read_json(path):
+            case {"command": str(command), "date": str(date), "results": dict() | list() as results}:
+                if isinstance(results, dict):
+                    alone = "domain" in results
+                    results = [results] if alone else [{"domain": name, **result} for name, result in results.items()]
+                found += [{**result, "command": command, "date": date} for result in results]
+            case _:
+                raise VbsixError(f"{path}: not what `vbsix bench` writes with --out; take it away or measure again.")
     return sorted(found, key=lambda result: result["date"])
 
 
@@ -146,7 +151,7 @@ def _training_on_gpu(results: list[Result]) -> str:
             domain,
             method,
             _number(speed),
-            str(AIMS[domain]),
+            str(AIMS[domain]) if method == "vbsix" else MISSING,
             _number(preset(domain, method).training.steps / speed / 60),
             _number(result["compile_seconds"]),
             MISSING if memory is None else _number(memory / 1e6),
@@ -191,6 +196,17 @@ def _prediction(results: list[Result]) -> str:
 
     heading = ["device", "domain", "batched, ms", "alone, ms", "published, ms", "ported, ms"]
     return to_markdown([[*heading, "times published, batched", "times ported, batched"], *map(row, results)])
+
+
+def _evaluation(results: list[Result]) -> str:
+    def row(result: Result) -> list[str]:
+        domain, milliseconds = result["domain"], result["milliseconds_batched"]
+        seconds = milliseconds * TEST_ROWS[domain] / 1000
+        figures = map(_number, (milliseconds, TEST_ROWS[domain], seconds, result["compile_seconds"]))
+        return [_device(result), domain, str(result["seeds"]), *figures]
+
+    heading = ["device", "domain", "seeds", "an example, ms", "test rows", "all of them, s", "compile, s"]
+    return to_markdown([heading, *map(row, results)])
 
 
 def _executor(results: list[Result]) -> str:
@@ -275,7 +291,8 @@ PARTS = {
         lambda result: _is_paper_training(result) and _on_cpu(result) and (result["cores"], result["seeds"]) == (2, 1),
         _training_on_cpu,
     ),
-    "prediction": Part(lambda result: _is_of("predict", result), _prediction),
+    "prediction": Part(lambda result: _is_of("predict", result) and result.get("seeds", 1) == 1, _prediction),
+    "evaluation": Part(lambda result: _is_of("predict", result) and result.get("seeds", 1) > 1, _evaluation),
     "executor": Part(lambda result: _is_of("executor", result), _executor),
     "search": Part(lambda result: _is_of("search", result), _search),
     GROWTH: Part(_is_sweep, _growth),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -23,16 +24,22 @@ from vbsix.training.task import SYNTHETIC, load_task
 UTTERANCES = 5
 
 
-def bench_predict(config: Config) -> dict[str, Any]:
-    """Measures prediction of many examples at once, and of one as `vbsix parse` does it, from text to worlds."""
+def bench_predict(config: Config, seeds: int = 1) -> dict[str, Any]:
+    """Measures prediction of many examples at once, and of one as `vbsix parse` does it, from text to worlds.
+
+    Args:
+        config: its beam and batch for evaluation are taken.
+        seeds: how many policies predict each of the many examples; the one is predicted by the first.
+    """
     beam, batch = config.run.evaluation_beam, config.run.evaluation_batch
     rows = {"data.lengths": [UTTERANCES], "data.synthetic_rows": batch, "data.synthetic_dev_rows": 1}
     task = load_task(override(config, rows), SYNTHETIC)
     vectors, first = jnp.asarray(task.words.vectors), task.examples[0]
-    policy = jax.jit(lambda key: Policy(task.domain, config.network, key=key))(jax.random.key(0))
-    policies = jax.tree.map(lambda leaf: leaf[None], policy)
+    create = jax.jit(jax.vmap(lambda key: Policy(task.domain, config.network, key=key)))
+    policies = create(jax.random.split(jax.random.key(0), seeds))
     batched = measure(partial(predict_batch, task.domain, beam=beam), policies, vectors, task.arrays(task.examples))
 
+    policy = jax.tree.map(itemgetter(0), policies)
     parser = make_parser(task.domain, policy, task.words, config, {})
 
     def parse() -> Parse:
@@ -44,6 +51,7 @@ def bench_predict(config: Config) -> dict[str, Any]:
     return {
         "domain": config.domain,
         "utterances": UTTERANCES,
+        "seeds": seeds,
         "beam": beam,
         "batch": batch,
         "milliseconds_batched": 1000 * batched.seconds / batch,

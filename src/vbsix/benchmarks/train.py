@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from vbsix.benchmarks import compile_apart, environment, peak_memory, repeat
 from vbsix.training.chunk import create_learners, train_chunk
 from vbsix.training.config import Config, method_of, override
+from vbsix.training.devices import put_on_all
 from vbsix.training.step import Metrics
 from vbsix.training.task import SYNTHETIC, load_task
 
@@ -26,7 +27,8 @@ def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
     task = load_task(override(config, ROWS), SYNTHETIC)
     numbers, vectors = jnp.arange(seeds), jnp.asarray(task.words.vectors)
     examples = jax.tree.map(jnp.asarray, task.arrays(task.examples))
-    learners, step = create_learners(task.domain, config, numbers), 0
+    learners = put_on_all(create_learners(task.domain, config, numbers), task.domain, config.training.batch)
+    step = 0
     steps = STEPS if jax.default_backend() == "cpu" else config.run.chunk
     compiled, compile_seconds = compile_apart(
         train_chunk,
@@ -57,6 +59,7 @@ def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
         "beam": config.search.beam,
         "batch": config.training.batch,
         "chunk": steps,
+        "warm": warm,
         "steps_per_second": steps_per_second,
         "examples_per_second": steps_per_second * config.training.batch * seeds,
         "compile_seconds": compile_seconds,

@@ -175,11 +175,16 @@ def train(
 
 
 @app.command()
-def predict(domain: OneDomain = None, as_json: Json = False, out: Out = None) -> None:
+def predict(
+    domain: OneDomain = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Policies that predict each of the 64, as in evaluation.")] = 1,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
     """Milliseconds to predict an example of 5 instructions: among 64 at a time, and alone.
 
-    Alone it is parsed as by `vbsix parse`, from text to worlds. The policy is freshly drawn and its beams of 32 run
-    dry early; as shapes are fixed, that matters little.
+    Alone it is parsed by one policy as by `vbsix parse`, from text to worlds. Policies are freshly drawn and their
+    beams of 32 run dry early; as shapes are fixed, that matters little.
 
     Example: vbsix bench predict scene --json
     """
@@ -187,7 +192,7 @@ def predict(domain: OneDomain = None, as_json: Json = False, out: Out = None) ->
     from vbsix.benchmarks.predict import bench_predict
     from vbsix.training.config import preset
 
-    sizes = [(preset(name, DEFAULT_METHOD),) for name in _known([domain] if domain else [])]
+    sizes = [(preset(name, DEFAULT_METHOD), seeds) for name in _known([domain] if domain else [])]
     results = _measure(bench_predict, sizes, out, alone=bool(domain))
     if as_json:
         _print_json(results, alone=bool(domain))

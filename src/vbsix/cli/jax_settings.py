@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from vbsix.machine import count_cores
+
 GPU_GRAPHS = (
     "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
 )
@@ -12,8 +14,7 @@ GPU_GRAPHS = (
 longer than to run them."""
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-"""XLA's threads for matrix products on a CPU now and then wait for each other for ever. Ours are too small to gain by
-them."""
+"""Matrix products of ours are too small to gain by being split among a CPU's cores; batches of examples do."""
 
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 """One of them is there where there is an NVIDIA GPU. To ask JAX would be to start it, and too late for flags."""
@@ -38,11 +39,11 @@ def keep_compiled() -> None:
 
 
 def set_flags() -> None:
-    """Has JAX multiply in one thread on a CPU, and on a GPU launch whole loops at once and take memory as it needs it.
+    """Has JAX take each core of a CPU for a device; on a GPU, launch whole loops at once and take memory as needed.
 
     What the user has set stays as it is.
     """
-    flags = [ONE_THREAD]
+    flags = [ONE_THREAD, f"--xla_force_host_platform_device_count={count_cores()}"]
     if any(map(os.path.exists, GPU_DEVICES)):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         flags += [GPU_GRAPHS, "--xla_gpu_graph_min_graph_size=1"]

@@ -51,6 +51,8 @@ class Domain(abc.ABC):
     """Number of constants that can stand in a slot; `Observation.values` runs from 0 (none) to this."""
     attributes: Mapping[str, int]
     """For each attribute of an object, how many ids it has besides 0 (none)."""
+    compiled: bool = True
+    """Whether all of it is JAX; what asks the host is never done on several devices at once."""
 
     @abc.abstractmethod
     def start(self, world: Any, instructions: int) -> State:

@@ -64,6 +64,8 @@ class PythonDomain(Domain):
     lists, with `slots`, `objects`, `elements`, `values` and `attributes`.
     """
 
+    compiled = False
+
     def __init__(self, language: Any):
         """Wraps a class, or an object of it."""
         self.language = language = make(language) if isinstance(language, type) else language

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation
 from vbsix.models.config import NetworkConfig
-from vbsix.models.layers import AttributeEmbedding, Dense, hot, one_hot
+from vbsix.models.layers import AttributeEmbedding, Dense, hot, one_hot, orthogonal
 
 
 class Utterances(NamedTuple):
@@ -39,8 +39,7 @@ class UtteranceEncoder(eqx.Module):
         input_key, recurrent_key = jax.random.split(key)
         draw_each = jax.nn.initializers.glorot_uniform(in_axis=1, out_axis=2, batch_axis=0)
         self.input = draw_each(input_key, (2, config.word, 4 * size))
-        draw = jax.nn.initializers.orthogonal()
-        by_gate = jax.vmap(lambda gate_key: draw(gate_key, (size, size)))(jax.random.split(recurrent_key, 8))
+        by_gate = jax.vmap(lambda gate_key: orthogonal(gate_key, size))(jax.random.split(recurrent_key, 8))
         self.recurrent = by_gate.reshape(2, 4, size, size).transpose(0, 2, 1, 3).reshape(2, size, 4 * size)
         # A forget gate that begins open lets the first words of an utterance reach its summary, and be learnt from.
         self.bias = jnp.zeros((2, 4, size)).at[:, 1].set(1.0).reshape(2, 4 * size)

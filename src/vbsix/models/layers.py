@@ -17,6 +17,23 @@ MASKED = -1e9
 """A score so low that its exponential is 0, but finite, so that no gradient becomes NaN."""
 
 
+def orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "size size"]:
+    """A rotation or reflection, drawn evenly: normal numbers whose columns are made orthonormal one after the other.
+
+    It is what `jax.nn.initializers.orthogonal` gives. That one calls LAPACK, which on a CPU splits its work among the
+    threads that it is called from: as many calls at once as there are threads, one for each encoder, wait for ever.
+    """
+    drawn = jax.random.normal(key, (size, size))
+
+    def add(column: Int[Array, ""], done: Float[Array, "size size"]) -> Float[Array, "size size"]:
+        new = drawn[:, column]
+        for _ in range(2):  # once leaves too much to rounding
+            new -= done @ (done.T @ new)
+        return done.at[:, column].set(new / jnp.linalg.norm(new))
+
+    return jax.lax.fori_loop(0, size, add, jnp.zeros_like(drawn))
+
+
 def renormalise(log_policy: Float[Array, " A"], valid: Bool[Array, " A"]) -> Float[Array, " A"]:
     """The log of π over the valid tokens only; the others have a probability of 0."""
     return jax.nn.log_softmax(jnp.where(valid, log_policy, MASKED))

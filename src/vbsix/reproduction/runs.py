@@ -38,15 +38,14 @@ from vbsix.training.spurious import find_spurious, predict_longest, worlds_betwe
 from vbsix.training.step import Networks
 from vbsix.training.task import SYNTHETIC, Split, Task, load_task
 
+_WIDE = {"search.beam": 256, "training.policy_states": 1024}
+_RESTS = {"data.own_words": 3, "data.rests": True, "training.short_first": 2000, "training.decay_share": 0.3}
 _PRIOR_WORK = {"data.split": "train-orig", "data.lengths": (0,)}
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mml-64": ("mml", {"search.beam": 64}),
-    "execution-256": ("execution-only", {"search.beam": 256, "training.policy_states": 1024}),
-    "vbsix-256": (
-        "vbsix",
-        {"search.beam": 256, "search.rerank": 1024, "training.policy_states": 1024, "training.value_states": 1024},
-    ),
-    "vbsix-rests": ("vbsix", {"data.own_words": 3, "data.rests": True, "training.short_first": 2000}),
+    "execution-256": ("execution-only", _WIDE),
+    "vbsix-rests": ("vbsix", _RESTS),
+    "execution-256-rests": ("execution-only", {**_WIDE, **_RESTS}),
     "mml-orig": ("mml", _PRIOR_WORK),
     "vbsix-orig": ("vbsix", _PRIOR_WORK),
 }
@@ -61,6 +60,8 @@ EMBEDDED: Mapping[str, Any] = {
     "training.value_states": 256,
 }
 """On the embedded corpus, what differs from `quick`: its sequences are as long as SCONE's."""
+EMBEDDED_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"training.short_first": 1500}}
+"""What differs in one domain alone: most of scene's sequences are too long to begin with."""
 METRICS = ("hit", "hit_longest", "value_error", "value_error_high", "paths", "correct_discarded", "policy_loss")
 """What a result keeps of a run's metrics."""
 MOST_POINTS = 200
@@ -86,8 +87,9 @@ def plan(methods: Sequence[str], source: str, folder: Path, seeds: int, assignme
     for domain, name in product(DOMAINS, methods):
         method, own = VARIANTS.get(name, (name, {}))
         embedded = source == SYNTHETIC
-        config = override(quick(domain, method), EMBEDDED) if embedded else preset(domain, method)
-        config = override(config, {**own, **changes, "domain": domain})
+        config = quick(domain, method) if embedded else preset(domain, method)
+        usual = {**EMBEDDED, **EMBEDDED_BY_DOMAIN.get(domain, {})} if embedded else {}
+        config = override(config, {**usual, **own, **changes, "domain": domain})
         place = folder / "runs" / f"{SYNTHETIC + '-' if embedded else ''}{domain}-{name}"
         runs.append(Run(place, config, name, tuple(range(seeds)), source))
     return runs

@@ -16,6 +16,7 @@ from vbsix.models import Policy
 from vbsix.search import Programs, predict
 from vbsix.search.packing import scan_packed
 from vbsix.training.config import Config
+from vbsix.training.devices import line_up
 from vbsix.training.step import Learner, Metrics, create_learner, train_step
 
 
@@ -80,7 +81,10 @@ def predict_batch(
         most = example.words.shape[0]
         return predict(domain, actor, example.world, example.instructions, most=most, beam=beam, best=best)
 
-    return jax.vmap(lambda policy: jax.vmap(lambda example: of_example(policy, example))(examples))(policies)
+    def of_part(policies: Policy, part: Arrays) -> Programs:
+        return jax.vmap(lambda policy: jax.vmap(lambda example: of_example(policy, example))(part))(policies)
+
+    return line_up(of_part, domain, len(examples.words))(policies, examples)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -83,6 +83,8 @@ class TrainingConfig:
     """Of Adam."""
     decay_share: float = 0.0
     """Share of all steps, the last ones, over which the learning rate falls to 0."""
+    dropout: float = 0.0
+    """Share of the numbers of word vectors, and of what the policy makes of utterances, that are set to 0."""
     value_ranking_start: int = 5000
     """Step from which on the critic ranks."""
     policy_states: int = 256
@@ -356,7 +358,7 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
         raise VbsixError(f"{name}: expected {_TYPES[wanted]}, not {value!r}.")
     if wanted in (int, float):
         least = 1 if wanted is int and name not in _MAY_BE_ZERO else 0
-        most = 1 if name.endswith(("epsilon", "_share")) else math.inf
+        most = 1 if name.endswith(("epsilon", "_share", "dropout")) else math.inf
         if not least <= value <= most:
             bounds = f"between {least} and {most}" if most == 1 else f"of at least {least}"
             raise VbsixError(f"{name}: expected {_TYPES[wanted]} {bounds}, not {value!r}.")

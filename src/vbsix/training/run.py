@@ -27,6 +27,7 @@ from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
 from vbsix.training.config import Config, from_tables
+from vbsix.training.devices import put_on_all
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
 from vbsix.training.step import Learner, Metrics
 from vbsix.training.task import Task, load_task
@@ -322,8 +323,9 @@ def _restore(run: Run, task: Task) -> _State:
     found = load_checkpoint(run.checkpoints, learner_shapes(task.domain, run.config, run.seeds), run.seeds, fingerprint)
     if found is None:
         learners = create_learners(task.domain, run.config, jnp.asarray(run.seeds))
+        learners = put_on_all(learners, task.domain, run.config.training.batch)
         return _State(0, learners, fingerprint, PendingMetrics(), 0.0)
-    learners = jax.tree.map(jnp.asarray, found.learners)
+    learners = put_on_all(jax.tree.map(jnp.asarray, found.learners), task.domain, run.config.training.batch)
     pending, seconds = PendingMetrics(found.progress["pending"]), found.progress["seconds"]
     return _State(found.step, learners, fingerprint, pending, seconds)
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.lax import stop_gradient
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
@@ -31,6 +31,7 @@ from vbsix.search.graph import join
 from vbsix.search.merging import choose
 from vbsix.search.statistics import correct_discarded
 from vbsix.training.config import Config
+from vbsix.training.devices import add_up
 from vbsix.training.objectives import (
     Flow,
     correct_flow,
@@ -113,23 +114,29 @@ def train_step(
         number: of the step: the learning rate may depend on it, and not all is measured in every one.
         critic_ranks: whether the critic ranks states yet.
     """
+    size = config.training.batch
     batch_key, search_key = jax.random.split(key)
-    chosen = jax.random.randint(batch_key, (config.training.batch,), 0, _drawn_from(config, examples, number))
-    batch = choose(jax.tree.map(jnp.asarray, examples), chosen)
-    search_keys = jax.random.split(search_key, config.training.batch)
+    chosen = jax.random.randint(batch_key, (size,), 0, _drawn_from(config, examples, number))
+    batch, search_keys = choose(jax.tree.map(jnp.asarray, examples), chosen), jax.random.split(search_key, size)
     learn = _learn_from_samples if config.training.objective == "reinforce" else _learn_from_search
 
-    def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
-        def of_example(example: Arrays, key: PRNGKeyArray):
-            reading = read_example(domain, networks, vectors, example)
-            heads = make_heads(domain, networks, reading)
-            frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
-            return learn(domain, config, heads, frozen, example, key, number, critic_ranks)
+    def of_part(networks: Networks, part: tuple[Arrays, Key[Array, " n"]]) -> tuple[Networks, Metrics]:
+        """The gradient and the metrics of some of the batch's examples."""
 
-        losses, metrics = jax.vmap(of_example)(batch, search_keys)
-        return jnp.mean(losses), jax.tree.map(jnp.sum, metrics)
+        def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
+            def of_example(example: Arrays, key: PRNGKeyArray):
+                drop = eqx.nn.Dropout(config.training.dropout)
+                reading = read_example(domain, networks, vectors, example, drop, jax.random.fold_in(key, 1))
+                heads = make_heads(domain, networks, reading)
+                frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
+                return learn(domain, config, heads, frozen, example, key, number, critic_ranks)
 
-    gradients, metrics = jax.grad(loss, has_aux=True)(learner.networks)
+            losses, metrics = jax.vmap(of_example)(*part)
+            return jnp.sum(losses) / size, jax.tree.map(jnp.sum, metrics)
+
+        return jax.grad(loss, has_aux=True)(networks)
+
+    gradients, metrics = add_up(of_part, domain, size)(learner.networks, (batch, search_keys))
     updates, optimiser = create_optimiser(config).update(gradients, learner.optimiser)
     if config.training.decay_share:
         updates = optax.tree.scale(_decayed(config, number), updates)
@@ -185,11 +192,25 @@ class Heads(NamedTuple):
         return (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None else None
 
 
-def read_example(domain: Domain, networks: Networks, vectors: Float[Array, "V word"], example: Arrays) -> Reading:
-    """Reads an example's words once, for all its states."""
+_KEEP = eqx.nn.Dropout(0.0)
+
+
+def read_example(
+    domain: Domain,
+    networks: Networks,
+    vectors: Float[Array, "V word"],
+    example: Arrays,
+    drop: eqx.nn.Dropout = _KEEP,
+    key: PRNGKeyArray | None = None,
+) -> Reading:
+    """Reads an example's words once, for all its states; in training some of what is read is dropped."""
     policy, critic, expert = networks
     encoders = [policy.utterances, *(critic.encoders if critic else []), *([expert.utterances] if expert else [])]
-    utterances, *others = encode_all(encoders, vectors[example.words], example.words > 0)
+    keys = [None] * 3 if key is None else jax.random.split(key, 3)
+    words = drop(vectors[example.words], key=keys[0])
+    utterances, *others = encode_all(encoders, words, example.words > 0)
+    summary, memory = drop(utterances.summary, key=keys[1]), drop(utterances.memory, key=keys[2])
+    utterances = utterances._replace(summary=summary, memory=memory)
     target = domain.observe_target(example.target)
     return Reading(
         policy.prepare(utterances),

@@ -1,0 +1,56 @@
+"""A batch shared out among devices: GPUs, or a CPU's cores where JAX was told to take each for one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from vbsix.domains.base import Domain
+
+_BATCH = "batch"
+Function = Callable[[Any, Any], Any]
+"""Of what every device needs, and of a batch: a tree whose leaves have its examples along their first axis."""
+
+
+def add_up(function: Function, domain: Domain, size: int) -> Function:
+    """The same for functions that give sums over the batch, each device doing its part."""
+    mesh = _mesh(domain, size)
+    if mesh is None:
+        return function
+
+    def of_part(needed: Any, part: Any) -> Any:
+        return jax.lax.psum(function(needed, part), _BATCH)
+
+    return _share_out(of_part, mesh, PartitionSpec())
+
+
+def line_up(function: Function, domain: Domain, size: int) -> Function:
+    """The same for functions that give something for each example, along the second axis."""
+    mesh = _mesh(domain, size)
+    return function if mesh is None else _share_out(function, mesh, PartitionSpec(None, _BATCH))
+
+
+def put_on_all(tree: Any, domain: Domain, size: int) -> Any:
+    """Copies what is trained with batches of that size to all devices that take part."""
+    mesh = _mesh(domain, size)
+    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def count_devices(domain: Domain, size: int) -> int:
+    """How many take equal parts of a batch of that size; a domain that asks the host has one."""
+    return math.gcd(size, jax.device_count()) if domain.compiled else 1
+
+
+def _mesh(domain: Domain, size: int) -> Mesh | None:
+    """These devices, if there are several."""
+    count = count_devices(domain, size)
+    return Mesh(jax.devices()[:count], (_BATCH,)) if count > 1 else None
+
+
+def _share_out(function: Function, mesh: Mesh, gives: PartitionSpec) -> Function:
+    takes = PartitionSpec(), PartitionSpec(_BATCH)
+    return jax.shard_map(function, mesh=mesh, in_specs=takes, out_specs=gives, check_vma=False)
