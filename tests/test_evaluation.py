@@ -112,5 +112,5 @@ def test_calibration_by_hand():
 def test_accuracy_is_what_training_reports(tmp_path):
     run, task, learners = make_run(tmp_path / "run")
     found = report([predict_rows(parser, task.splits["dev"].rows) for parser in load_all(run.folder)])
-    assert found.accuracy == evaluate_splits(task, learners, run.config)["dev"]
+    assert found.accuracy == evaluate_splits(task, learners.networks.policy, run.config)["dev"]
     assert 0 < max(found.accuracy["1"]) < 1

@@ -82,8 +82,8 @@ def faked(monkeypatch):
         run.metrics.touch()
         return Trained(Learner(Networks("last", None, None), None), {"dev": {}}, Best("best", [6], [0.1]), 1.0)
 
-    def evaluate_splits(task, learners, config):
-        return {name: {"1": [len(split.rows)], "of": learners.networks.policy} for name, split in task.splits.items()}
+    def evaluate_splits(task, policies, config):
+        return {name: {"1": [len(split.rows)], "of": policies} for name, split in task.splits.items()}
 
     monkeypatch.setattr(runs, "train", train)
     monkeypatch.setattr(runs, "evaluate_splits", evaluate_splits)
@@ -171,7 +171,10 @@ def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("target", "labels"),
-    [("figure5", ["mml: -", "vbsix"]), ("figure6", ["all states", "all states: -", "reward above 0.7: -"])],
+    [
+        ("figure5", ["mml: -", "vbsix"]),
+        ("figure6", ["vbsix, all states", "vbsix, all states: -", "vbsix, reward above 0.7: -"]),
+    ],
 )
 def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
     out = ended[0]

@@ -70,10 +70,20 @@ def test_the_command_fills_the_page(vbsix, folder):
     assert refused.code == 2 and "no such file; --out names the folder that holds benchmarks/results/" in refused.err
 
 
-def test_other_files_are_told(vbsix, folder):
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"results": []},
+        {"command": "vbsix bench train", "date": "2026-01-02", "results": [1]},
+        {"command": "vbsix bench train", "date": "2026-01-02", "results": {"domain": "chess", **CPU}},
+        {"command": "vbsix bench train", "date": "2026-01-02", "results": {"domain": "scene"}},
+        {"command": "vbsix", "date": "2026-01-02", "results": {"domain": "scene", **CPU}},
+    ],
+)
+def test_other_files_are_told(vbsix, folder, odd):
     write(folder, "a", "train scene --sweep", [training("scene", "vbsix", 4.0)])
-    odd = folder / "benchmarks" / "results" / "odd.json"
-    write_json(odd, {"results": []})
+    content, odd = odd, folder / "benchmarks" / "results" / "odd.json"
+    write_json(odd, content)
     ended = vbsix("bench", "page", "--out", str(folder))
     assert ended.code == 2 and f"{odd}: not what `vbsix bench` writes" in ended.err
 
@@ -113,10 +123,10 @@ def test_prediction_executor_and_search(folder):
     alone = {"domain": "tangrams", "milliseconds_batched": 1.1, "milliseconds_single": 20.0, **CPU}
     write(folder, "predict", "predict tangrams", alone)
     assert "| 2 CPU cores | tangrams | 1.1 | 20 | 330 | 200 | 300 | 182 |" in fill(folder, "prediction")
-    many = alone | GPU | {"domain": "scene", "seeds": 6, "compile_seconds": 8.04}
+    many = alone | GPU | {"domain": "scene", "seeds": 6, "batch": 64, "compile_seconds": 8.04}
     write(folder, "many", "predict scene --seeds 6", many)
     assert "| 2 CPU cores | tangrams | 1.1 | 20 | 330 | 200 | 300 | 182 |" in fill(folder, "prediction")
-    assert fill(folder, "evaluation")[2] == "| NVIDIA H200 | scene | 6 | 1.1 | 1,035 | 1.14 | 8.04 |"
+    assert fill(folder, "evaluation")[2] == "| NVIDIA H200 | scene | 6 | 1.1 | 1,035 | 1.2 | 8.04 |"
     speeds = {"scene": {"transitions_per_second": 34e6, **CPU}, "alchemy": {"transitions_per_second": 2.2e9, **GPU}}
     write(folder, "executor", "executor", speeds)
     assert fill(folder, "executor")[2:4] == [

@@ -250,7 +250,7 @@ def test_flags_are_added_to_those_of_the_user(monkeypatch):
     jax_settings.set_flags()
     once = os.environ["XLA_FLAGS"]
     assert once.startswith(
-        "--xla_cpu_multi_thread_eigen=true --xla_dump_to=x --xla_force_host_platform_device_count=3 "
+        "--xla_cpu_multi_thread_eigen=true --xla_dump_to=x --xla_cpu_collective_call_terminate_timeout_seconds=86400 "
     )
     assert "--xla_gpu_enable_command_buffer=" in once
     assert "multi_thread_eigen=false" not in once
@@ -259,5 +259,10 @@ def test_flags_are_added_to_those_of_the_user(monkeypatch):
     monkeypatch.setattr(jax_settings, "GPU_DEVICES", ())
     monkeypatch.delenv("XLA_FLAGS")
     jax_settings.set_flags()
-    flags = "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=3"
-    assert os.environ["XLA_FLAGS"] == flags
+    own = os.environ["XLA_FLAGS"].split()
+    assert {"--xla_cpu_multi_thread_eigen=false", "--xla_force_host_platform_device_count=3"} < set(own)
+    assert not any("gpu" in flag for flag in own)
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "2")
+    monkeypatch.delenv("XLA_FLAGS")
+    jax_settings.set_flags()
+    assert "device_count" not in os.environ["XLA_FLAGS"]

@@ -117,6 +117,7 @@ def test_a_config_saved_by_an_earlier_version_is_read():
         ("search.beam=true", r"search\.beam: expected a whole number, not True"),
         ("search.beam=0", r"search\.beam: expected a whole number of at least 1, not 0"),
         ("search.epsilon=1.5", r"search\.epsilon: expected a number between 0 and 1, not 1\.5"),
+        ("training.dropout=1", r"training\.dropout: expected a number below 1"),
         ("search.epsilon=nan", r"search\.epsilon: expected a number between 0 and 1, not nan"),
         ("training.learning_rate=-1", r"expected a number of at least 0, not -1\.0"),
         ("training.critic=1", r"training\.critic: expected true or false, not 1"),

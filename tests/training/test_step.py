@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,8 +77,7 @@ def test_dropout_is_of_words_and_of_what_the_policy_reads():
     example = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), arrays)
 
     def read(share: float, key: int):
-        drop = eqx.nn.Dropout(share)
-        return read_example(DOMAIN, networks, vectors, example, drop, jax.random.key(key)).policy
+        return read_example(DOMAIN, networks, vectors, example, share, jax.random.key(key)).policy
 
     whole = read_example(DOMAIN, networks, vectors, example).policy
     jax.tree.map(np.testing.assert_array_equal, read(0.0, 1), whole)
@@ -88,13 +86,13 @@ def test_dropout_is_of_words_and_of_what_the_policy_reads():
     for name in ("first", "keys", "word_logits"):
         assert not np.allclose(getattr(tables, name), getattr(whole, name))
     assert changed(tables, read(0.5, 2))
-    np.testing.assert_array_equal(read(1.0, 1).first, np.tile(networks.policy.first.bias, (1, 1)))
+    many = jax.vmap(lambda key: read_example(DOMAIN, networks, vectors, example, 0.5, key).policy.first)
+    found = np.asarray(many(jax.random.split(jax.random.key(0), 4000)))
+    assert len(np.unique(found[:, 0, 0])) > 3000, "it is not always the same"
 
 
-def test_training_drops_what_it_reads_anew_in_every_step():
-    even, dropping = (chunk("mml", REMOVE, 10, training__dropout=share)[1] for share in (0.0, 0.5))
-    assert changed(even, dropping)
-    assert not changed(even, chunk("mml", REMOVE, 10)[1])
+def test_training_drops():
+    assert changed(chunk("mml", REMOVE, 5)[1], chunk("mml", REMOVE, 5, training__dropout=0.5)[1])
 
 
 def test_the_shortest_examples_are_drawn_first():

@@ -68,15 +68,24 @@ def read_results(folder: Path) -> list[Result]:
     """The results of all files of a folder, the latest last."""
     found = []
     for path in sorted(folder.glob("*.json")):
-        match read_json(path):
-            case {"command": str(command), "date": str(date), "results": dict() | list() as results}:
-                if isinstance(results, dict):
-                    alone = "domain" in results
-                    results = [results] if alone else [{"domain": name, **result} for name, result in results.items()]
-                found += [{**result, "command": command, "date": date} for result in results]
-            case _:
-                raise VbsixError(f"{path}: not what `vbsix bench` writes with --out; take it away or measure again.")
+        try:
+            found += _read_file(path)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            wrong = "not what `vbsix bench` writes with --out; take it away or measure again."
+            raise VbsixError(f"{path}: {wrong}") from error
     return sorted(found, key=lambda result: result["date"])
+
+
+def _read_file(path: Path) -> list[Result]:
+    file = read_json(path)
+    results, (program, bench, _, *_) = file["results"], shlex.split(file["command"])
+    if isinstance(results, dict):
+        results = [results] if "domain" in results else [{"domain": name, **one} for name, one in results.items()]
+    if (program, bench) != ("vbsix", "bench") or not all(
+        DOMAINS.count(one["domain"]) and one["device"] for one in results
+    ):
+        raise ValueError
+    return [{"warm": 0, "seeds": 1, **one, "command": file["command"], "date": file["date"]} for one in results]
 
 
 def fill_page(text: str, results: Sequence[Result]) -> str:
@@ -130,6 +139,7 @@ def _is_paper_training(result: Result) -> bool:
         _is_of("train", result)
         and not _is_sweep(result)
         and result["method"] in METHODS
+        and not result["warm"]
         and (result["beam"], result["batch"]) == _paper_sizes(result)
     )
 
@@ -201,7 +211,8 @@ def _prediction(results: list[Result]) -> str:
 def _evaluation(results: list[Result]) -> str:
     def row(result: Result) -> list[str]:
         domain, milliseconds = result["domain"], result["milliseconds_batched"]
-        seconds = milliseconds * TEST_ROWS[domain] / 1000
+        batches = math.ceil(TEST_ROWS[domain] / result["batch"])  # the last one is filled up
+        seconds = milliseconds * batches * result["batch"] / 1000
         figures = map(_number, (milliseconds, TEST_ROWS[domain], seconds, result["compile_seconds"]))
         return [_device(result), domain, str(result["seeds"]), *figures]
 
@@ -291,8 +302,8 @@ PARTS = {
         lambda result: _is_paper_training(result) and _on_cpu(result) and (result["cores"], result["seeds"]) == (2, 1),
         _training_on_cpu,
     ),
-    "prediction": Part(lambda result: _is_of("predict", result) and result.get("seeds", 1) == 1, _prediction),
-    "evaluation": Part(lambda result: _is_of("predict", result) and result.get("seeds", 1) > 1, _evaluation),
+    "prediction": Part(lambda result: _is_of("predict", result) and result["seeds"] == 1, _prediction),
+    "evaluation": Part(lambda result: _is_of("predict", result) and result["seeds"] > 1, _evaluation),
     "executor": Part(lambda result: _is_of("executor", result), _executor),
     "search": Part(lambda result: _is_of("search", result), _search),
     GROWTH: Part(_is_sweep, _growth),

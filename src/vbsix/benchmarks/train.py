@@ -25,9 +25,9 @@ SEEDS = 1, 2, 4, 6, 8, 12
 def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
     """Measures training with such settings, after `warm` steps; a critic ranks in all of them."""
     task = load_task(override(config, ROWS), SYNTHETIC)
-    numbers, vectors = jnp.arange(seeds), jnp.asarray(task.words.vectors)
-    examples = jax.tree.map(jnp.asarray, task.arrays(task.examples))
-    learners = put_on_all(create_learners(task.domain, config, numbers), task.domain, config.training.batch)
+    data = jnp.arange(seeds), jnp.asarray(task.words.vectors), task.arrays(task.examples)
+    data = *jax.tree.map(jnp.asarray, data), create_learners(task.domain, config, data[0])
+    numbers, vectors, examples, learners = put_on_all(data, task.domain, config.training.batch)
     step = 0
     steps = STEPS if jax.default_backend() == "cpu" else config.run.chunk
     compiled, compile_seconds = compile_apart(

@@ -14,7 +14,10 @@ GPU_GRAPHS = (
 longer than to run them."""
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-"""Matrix products of ours are too small to gain by being split among a CPU's cores; batches of examples do."""
+"""Matrix products of ours are too small to gain by being split among a CPU's cores; training shares out examples."""
+
+PATIENCE = "--xla_cpu_collective_call_terminate_timeout_seconds=86400"
+"""A core that others wait for may be late: XLA would end the process after 40 seconds, as when a machine sleeps."""
 
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 """One of them is there where there is an NVIDIA GPU. To ask JAX would be to start it, and too late for flags."""
@@ -43,7 +46,9 @@ def set_flags() -> None:
 
     What the user has set stays as it is.
     """
-    flags = [ONE_THREAD, f"--xla_force_host_platform_device_count={count_cores()}"]
+    flags = [ONE_THREAD, PATIENCE]
+    if "JAX_NUM_CPU_DEVICES" not in os.environ:
+        flags.append(f"--xla_force_host_platform_device_count={count_cores()}")
     if any(map(os.path.exists, GPU_DEVICES)):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         flags += [GPU_GRAPHS, "--xla_gpu_graph_min_graph_size=1"]

@@ -28,7 +28,7 @@ def orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "size size"]:
     def add(column: Int[Array, ""], done: Float[Array, "size size"]) -> Float[Array, "size size"]:
         new = drawn[:, column]
         for _ in range(2):  # once leaves too much to rounding
-            new -= done @ (done.T @ new)
+            new -= jnp.matmul(done, jnp.matmul(done.T, new, precision="highest"), precision="highest")
         return done.at[:, column].set(new / jnp.linalg.norm(new))
 
     return jax.lax.fori_loop(0, size, add, jnp.zeros_like(drawn))

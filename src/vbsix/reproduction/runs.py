@@ -136,17 +136,15 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     reads_test = needs == "test" or _is_tested(run, before or {})
     tested = dataclasses.replace(task, splits=_test_split(run, task) if reads_test else {})  # before hours are spent
     trained = train(run, task, observer)
-    learners, best = trained.learners, trained.best
-    networks = learners.networks
-    at_best = learners._replace(networks=networks._replace(policy=best.policies))
+    networks, best = trained.learners.networks, trained.best
     rows = read_metrics(run.metrics)
     result = {
         **_identity(run),
         "domain": run.config.domain,
         "steps": run.config.training.steps,
         "seconds": trained.seconds,
-        "accuracy": trained.accuracies | evaluate_splits(tested, learners, run.config),
-        "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, at_best, run.config)},
+        "accuracy": trained.accuracies | evaluate_splits(tested, networks.policy, run.config),
+        "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, best.policies, run.config)},
         "committee": {"accuracy": evaluate_committee(tested, run, best)},
         **_look_closer(task, networks),
         "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},

@@ -75,9 +75,16 @@ def _accuracy_rows(run: Run, split: str, paper_split: str, measured: Sequence[Re
 
 
 def _analysis_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    published = run.method == "vbsix"
     for name, theirs in paper.ANALYSIS[run.config.domain].items():
         averages = result.get("metrics", {}).get(name, {}).get("average", [])
-        yield [run.config.domain, run.method, name.replace("_", " "), _spread(averages), _published(run, theirs)]
+        yield [
+            run.config.domain,
+            run.method,
+            name.replace("_", " "),
+            _spread(averages),
+            _published(run, theirs if published else None),
+        ]
 
 
 def _prior_rows(run: Run, result: Result) -> Iterator[list[str]]:
@@ -93,7 +100,7 @@ def _critic_rows(run: Run, result: Result) -> Iterator[list[str]]:
         if "people" in name and not scene:
             continue
         found = result.get("critic", {}).get(name, {"states": [], "share": []})
-        published = _published(run, theirs if scene else None)
+        published = _published(run, theirs if scene and run.method == "vbsix" else None)
         shown = name, _spread(found["states"]), _spread(found["share"], 100)
         yield [run.config.domain, run.method, *shown, published]
 
@@ -120,7 +127,7 @@ def _spread(values: Sequence[float | None], scale: float = 1) -> str:
 
 IN_SHORT = TableTarget(
     "Test accuracy, %",
-    ("mml", "vbsix", "execution-256"),
+    ("mml", "vbsix", "vbsix-rests", "execution-256"),
     ("domain", "method", *(f"{what}, {length}" for what in ("each seed", "together", "paper") for length in (3, 5))),
     _short_rows,
     "Each seed at the last step; together, six policies, each at its best on dev, decide at once.",

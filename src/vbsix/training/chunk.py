@@ -75,16 +75,17 @@ def predict_batch(
 ) -> Programs:
     """The most probable programs of each example under each seed's policy; leaves [S, N, best, ...]."""
 
-    def of_example(policy: Policy, example: Arrays) -> Programs:
+    def of_example(policy: Policy, vectors: Float[Array, "V word"], example: Arrays) -> Programs:
         words, mask = vectors[example.words], example.words > 0
         actor = policy.for_example(domain, policy.prepare(policy.encode(words, mask)))
         most = example.words.shape[0]
         return predict(domain, actor, example.world, example.instructions, most=most, beam=beam, best=best)
 
-    def of_part(policies: Policy, part: Arrays) -> Programs:
-        return jax.vmap(lambda policy: jax.vmap(lambda example: of_example(policy, example))(part))(policies)
+    def of_part(needed: tuple[Policy, Array], part: Arrays) -> Programs:
+        policies, vectors = needed
+        return jax.vmap(lambda policy: jax.vmap(lambda example: of_example(policy, vectors, example))(part))(policies)
 
-    return line_up(of_part, domain, len(examples.words))(policies, examples)
+    return line_up(of_part, domain, len(examples.words))((policies, vectors), examples)
 
 
 @functools.partial(jax.jit, static_argnums=0)

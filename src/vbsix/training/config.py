@@ -356,6 +356,8 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
         value = float(value)
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise VbsixError(f"{name}: expected {_TYPES[wanted]}, not {value!r}.")
+    if name == "training.dropout" and value == 1:
+        raise VbsixError(f"{name}: expected a number below 1, at which nothing would be read, not {value!r}.")
     if wanted in (int, float):
         least = 1 if wanted is int and name not in _MAY_BE_ZERO else 0
         most = 1 if name.endswith(("epsilon", "_share", "dropout")) else math.inf

@@ -1,12 +1,16 @@
-"""A batch shared out among devices: GPUs, or a CPU's cores where JAX was told to take each for one."""
+"""A batch shared out among a CPU's cores, where JAX was told to take each for a device.
+
+A GPU gains nothing by it: its time goes into how many kernels there are, not into how large they are.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from vbsix.domains.base import Domain
@@ -40,9 +44,16 @@ def put_on_all(tree: Any, domain: Domain, size: int) -> Any:
     return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
 
 
+def release(tree: Any) -> Any:
+    """The same, but bound to no device: what takes other parts of batches can go on with it."""
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), tree)
+
+
 def count_devices(domain: Domain, size: int) -> int:
     """How many take equal parts of a batch of that size; a domain that asks the host has one."""
-    return math.gcd(size, jax.device_count()) if domain.compiled else 1
+    if not domain.compiled or jax.default_backend() != "cpu":
+        return 1
+    return max(count for count in range(1, min(size, jax.device_count()) + 1) if size % count == 0)
 
 
 def _mesh(domain: Domain, size: int) -> Mesh | None:

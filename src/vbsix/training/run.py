@@ -24,10 +24,11 @@ from vbsix.domains.registry import get_domain, origin_of
 from vbsix.errors import UnknownName, VbsixError
 from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
+from vbsix.models import Policy
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
 from vbsix.training.config import Config, from_tables
-from vbsix.training.devices import put_on_all
+from vbsix.training.devices import put_on_all, release
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
 from vbsix.training.step import Learner, Metrics
 from vbsix.training.task import Task, load_task
@@ -172,9 +173,8 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
     """
     config, last = run.config, run.config.training.steps
     state = _restore(run, task)
-    vectors = jnp.asarray(task.words.vectors)
-    examples = jax.tree.map(jnp.asarray, task.arrays(task.examples))
-    seeds = jnp.asarray(run.seeds)
+    data = jnp.asarray(run.seeds), jnp.asarray(task.words.vectors), task.arrays(task.examples)
+    seeds, vectors, examples = put_on_all(jax.tree.map(jnp.asarray, data), task.domain, config.training.batch)
     watch = _Stopwatch(state.step, state.seconds)
     accuracies: Accuracies = {}
     best = load_best(run, task.domain) if run.best.exists() and state.step else None
@@ -184,8 +184,9 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
         while True:
             evaluates = _due(config.run.evaluate_every, state.step, last)
             if evaluates:
-                accuracies = evaluate_splits(task, state.learners, config)
-                best = keep_best(best, state.step, state.learners.networks.policy, accuracies)
+                policies = release(state.learners.networks.policy)
+                accuracies = evaluate_splits(task, policies, config)
+                best = keep_best(best, state.step, policies, accuracies)
                 save_best(run, best)
                 observer.on_evaluation(state.step, accuracies)
             if evaluates or _due(config.run.log_every, state.step, last):
@@ -198,7 +199,7 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                     in_vain = False  # it has been said
             if state.step == last:
                 assert best is not None, "the last step is always evaluated"
-                return Trained(state.learners, accuracies, best, watch.seconds())
+                return Trained(release(state.learners), accuracies, best, watch.seconds())
             stop = _next_stop(config, state.step)
             with task.domain.alone():
                 state.learners, sums = train_chunk(
@@ -226,13 +227,13 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                 raise Interrupted(f"Stopped after step {stop} of {last}. Go on with: {resume_command(run)}")
 
 
-def evaluate_splits(task: Task, learners: Learner, config: Config) -> Accuracies:
-    """The accuracy of each seed on each split, by number of utterances."""
+def evaluate_splits(task: Task, policies: Policy, config: Config) -> Accuracies:
+    """The accuracy of each seed's policy on each split, by number of utterances."""
     return {
         name: {
             (str(length) if length else WHOLE): accuracy(
                 task.domain,
-                learners.networks.policy,
+                policies,
                 task.words.vectors,
                 task.arrays(split.examples(length)),
                 beam=config.run.evaluation_beam,

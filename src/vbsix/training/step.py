@@ -68,6 +68,8 @@ class Mean(NamedTuple):
 
 
 Metrics = dict[str, Mean]
+Keys = Key[Array, " n"]
+"""Randomness of the examples of a batch."""
 
 
 def create_networks(domain: Domain, config: Config, key: PRNGKeyArray) -> Networks:
@@ -115,18 +117,19 @@ def train_step(
         critic_ranks: whether the critic ranks states yet.
     """
     size = config.training.batch
-    batch_key, search_key = jax.random.split(key)
+    batch_key, search_key, drop_key = jax.random.split(key, 3)
     chosen = jax.random.randint(batch_key, (size,), 0, _drawn_from(config, examples, number))
-    batch, search_keys = choose(jax.tree.map(jnp.asarray, examples), chosen), jax.random.split(search_key, size)
+    batch = choose(jax.tree.map(jnp.asarray, examples), chosen)
+    keys = jax.random.split(search_key, size), jax.random.split(drop_key, size)
     learn = _learn_from_samples if config.training.objective == "reinforce" else _learn_from_search
 
-    def of_part(networks: Networks, part: tuple[Arrays, Key[Array, " n"]]) -> tuple[Networks, Metrics]:
+    def of_part(needed: tuple[Networks, Array], part: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
         """The gradient and the metrics of some of the batch's examples."""
+        networks, vectors = needed
 
         def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
-            def of_example(example: Arrays, key: PRNGKeyArray):
-                drop = eqx.nn.Dropout(config.training.dropout)
-                reading = read_example(domain, networks, vectors, example, drop, jax.random.fold_in(key, 1))
+            def of_example(example: Arrays, key: PRNGKeyArray, drop_key: PRNGKeyArray):
+                reading = read_example(domain, networks, vectors, example, config.training.dropout, drop_key)
                 heads = make_heads(domain, networks, reading)
                 frozen = make_heads(domain, stop_gradient(networks), stop_gradient(reading))
                 return learn(domain, config, heads, frozen, example, key, number, critic_ranks)
@@ -136,7 +139,7 @@ def train_step(
 
         return jax.grad(loss, has_aux=True)(networks)
 
-    gradients, metrics = add_up(of_part, domain, size)(learner.networks, (batch, search_keys))
+    gradients, metrics = add_up(of_part, domain, size)((learner.networks, vectors), (batch, *keys))
     updates, optimiser = create_optimiser(config).update(gradients, learner.optimiser)
     if config.training.decay_share:
         updates = optax.tree.scale(_decayed(config, number), updates)
@@ -192,25 +195,24 @@ class Heads(NamedTuple):
         return (lambda state: jax.nn.sigmoid(logit(state))) if logit is not None else None
 
 
-_KEEP = eqx.nn.Dropout(0.0)
-
-
 def read_example(
     domain: Domain,
     networks: Networks,
     vectors: Float[Array, "V word"],
     example: Arrays,
-    drop: eqx.nn.Dropout = _KEEP,
+    dropout: float = 0.0,
     key: PRNGKeyArray | None = None,
 ) -> Reading:
-    """Reads an example's words once, for all its states; in training some of what is read is dropped."""
+    """Reads an example's words once, for all its states; with `dropout`, which needs a key, not all of them."""
     policy, critic, expert = networks
     encoders = [policy.utterances, *(critic.encoders if critic else []), *([expert.utterances] if expert else [])]
-    keys = [None] * 3 if key is None else jax.random.split(key, 3)
-    words = drop(vectors[example.words], key=keys[0])
-    utterances, *others = encode_all(encoders, words, example.words > 0)
-    summary, memory = drop(utterances.summary, key=keys[1]), drop(utterances.memory, key=keys[2])
-    utterances = utterances._replace(summary=summary, memory=memory)
+    keys = iter(jax.random.split(key, 3)) if key is not None else None
+
+    def drop(numbers: Array) -> Array:
+        return eqx.nn.Dropout(dropout)(numbers, key=next(keys)) if dropout and keys else numbers
+
+    utterances, *others = encode_all(encoders, drop(vectors[example.words]), example.words > 0)
+    utterances = utterances._replace(summary=drop(utterances.summary), memory=drop(utterances.memory))
     target = domain.observe_target(example.target)
     return Reading(
         policy.prepare(utterances),
