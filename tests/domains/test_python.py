@@ -74,7 +74,7 @@ def test_tangrams_in_plain_python_gives_the_same_searches(tangrams):
 
 
 def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
-    config = tiny_config("execution-only")
+    config = tiny_config("execution-only", training__learning_rate=0.01)
     task = load_task(config, "synthetic")
     seeds, curves = jnp.array([0]), []
     for domain in tangrams:
