@@ -81,9 +81,8 @@ def _read_file(path: Path) -> list[Result]:
     results, (program, bench, _, *_) = file["results"], shlex.split(file["command"])
     if isinstance(results, dict):
         results = [results] if "domain" in results else [{"domain": name, **one} for name, one in results.items()]
-    if (program, bench) != ("vbsix", "bench") or not all(
-        DOMAINS.count(one["domain"]) and one["device"] for one in results
-    ):
+    known = all(one["domain"] in DOMAINS and one["device"] for one in results)
+    if (program, bench) != ("vbsix", "bench") or not known:
         raise ValueError
     return [{"warm": 0, "seeds": 1, **one, "command": file["command"], "date": file["date"]} for one in results]
 

@@ -25,10 +25,9 @@ SEEDS = 1, 2, 4, 6, 8, 12
 def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
     """Measures training with such settings, after `warm` steps; a critic ranks in all of them."""
     task = load_task(override(config, ROWS), SYNTHETIC)
-    data = jnp.arange(seeds), jnp.asarray(task.words.vectors), task.arrays(task.examples)
-    data = *jax.tree.map(jnp.asarray, data), create_learners(task.domain, config, data[0])
-    numbers, vectors, examples, learners = put_on_all(data, task.domain, config.training.batch)
-    step = 0
+    learners, step = create_learners(task.domain, config, jnp.arange(seeds)), 0
+    data = learners, jnp.arange(seeds), task.words.vectors, task.arrays(task.examples)
+    learners, numbers, vectors, examples = put_on_all(data, task.domain, config.training.batch)
     steps = STEPS if jax.default_backend() == "cpu" else config.run.chunk
     compiled, compile_seconds = compile_apart(
         train_chunk,

@@ -39,9 +39,11 @@ def line_up(function: Function, domain: Domain, size: int) -> Function:
 
 
 def put_on_all(tree: Any, domain: Domain, size: int) -> Any:
-    """Copies what is trained with batches of that size to all devices that take part."""
+    """Numbers for training with batches of that size, on all devices that take part."""
     mesh = _mesh(domain, size)
-    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+    if mesh is None:
+        return jax.tree.map(jnp.asarray, tree)
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
 
 
 def release(tree: Any) -> Any:

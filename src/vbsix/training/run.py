@@ -173,8 +173,8 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
     """
     config, last = run.config, run.config.training.steps
     state = _restore(run, task)
-    data = jnp.asarray(run.seeds), jnp.asarray(task.words.vectors), task.arrays(task.examples)
-    seeds, vectors, examples = put_on_all(jax.tree.map(jnp.asarray, data), task.domain, config.training.batch)
+    data = np.array(run.seeds), task.words.vectors, task.arrays(task.examples)
+    seeds, vectors, examples = put_on_all(data, task.domain, config.training.batch)
     watch = _Stopwatch(state.step, state.seconds)
     accuracies: Accuracies = {}
     best = load_best(run, task.domain) if run.best.exists() and state.step else None
@@ -326,7 +326,7 @@ def _restore(run: Run, task: Task) -> _State:
         learners = create_learners(task.domain, run.config, jnp.asarray(run.seeds))
         learners = put_on_all(learners, task.domain, run.config.training.batch)
         return _State(0, learners, fingerprint, PendingMetrics(), 0.0)
-    learners = put_on_all(jax.tree.map(jnp.asarray, found.learners), task.domain, run.config.training.batch)
+    learners = put_on_all(found.learners, task.domain, run.config.training.batch)
     pending, seconds = PendingMetrics(found.progress["pending"]), found.progress["seconds"]
     return _State(found.step, learners, fingerprint, pending, seconds)
 
