@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from vbsix.search import Problem, SearchConfig, beam_search, program_search
-from vbsix.search.sampling import sample_programs
+from vbsix.search.sampling import drawing, sample_programs
 from vbsix.training.objectives import (
     correct_flow,
     graph_loss,
@@ -125,15 +127,26 @@ class TestToy:
         expected = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
         np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=1e-6)
 
-    def test_the_gradient_of_mml_over_the_graph(self, toy):
+    @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+    def test_the_gradient_of_mml_over_the_graph(self, toy, alpha):
         _, graph = self.search(toy)
         flow = correct_flow(graph)
 
         def loss(parameters):
-            return graph_loss(jax.vmap(jax.vmap(self.policy(parameters)))(graph.beam.states), flow.posterior)
+            log_policy = jax.vmap(jax.vmap(self.policy(parameters)))(graph.beam.states)
+            return graph_loss(log_policy, flow.posterior, flow.log_reward[0, 0], alpha=alpha)
 
-        expected = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=1e-6)
+        def expected(parameters):
+            correct = jnp.exp(self.log_correct(parameters))
+            return -(correct**alpha / alpha if alpha else jnp.log(correct))
+
+        by_hand = jax.grad(expected)(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
+
+    def test_nothing_found_on_the_graph_is_nothing_learned(self, toy):
+        _, graph = self.search(toy)
+        log_policy = jax.vmap(jax.vmap(self.policy(self.PARAMETERS)))(graph.beam.states)
+        assert graph_loss(log_policy, jnp.zeros_like(log_policy), jnp.float32(-jnp.inf), alpha=0.5) == 0
 
     def test_backward_sums_are_expected_rewards(self, toy):
         _, graph = self.search(toy)
@@ -146,21 +159,27 @@ class TestToy:
         np.testing.assert_allclose(by_place[1], one + (1 - one) * two, rtol=1e-5)
         np.testing.assert_allclose(by_place[0], one + (1 - one) * two, rtol=1e-5)
 
-    def test_reinforce_estimates_the_gradient_of_the_expected_reward(self, toy):
+    @pytest.mark.parametrize("epsilon", [0.0, 0.5])
+    def test_reinforce_estimates_the_gradient_of_the_expected_reward(self, toy, epsilon):
         problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
         size = 20000
         samples = sample_programs(
-            toy, self.policy(self.PARAMETERS), problem, jax.random.key(0), instructions=1, size=size, epsilon=0.0
+            toy, self.policy(self.PARAMETERS), problem, jax.random.key(0), instructions=1, size=size, epsilon=epsilon
         )
-        _, one, two = self.probabilities(self.PARAMETERS)
-        np.testing.assert_allclose(samples.reward.mean(), one + (1 - one) * two, atol=0.01)
+
+        def expected_reward(parameters):
+            _, one, two = (1 - epsilon) * self.probabilities(parameters) + epsilon / 2
+            return one + (1 - one) * two
+
+        np.testing.assert_allclose(samples.reward.mean(), expected_reward(self.PARAMETERS), atol=0.01)
 
         def loss(parameters):
-            log_policy = jax.vmap(jax.vmap(self.policy(parameters)))(samples.states)
-            return reinforce_loss(sequence_log_probability(log_policy, samples.tokens), samples.reward, 0.3)
+            draw = functools.partial(drawing, self.policy(parameters), epsilon=epsilon)
+            log_drawings = jax.vmap(jax.vmap(draw))(samples.states, samples.valid)
+            return reinforce_loss(sequence_log_probability(log_drawings, samples.tokens), samples.reward, 0.3)
 
-        expected = jax.grad(lambda parameters: -jnp.exp(self.log_correct(parameters)))(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=0.01)
+        by_hand = jax.grad(lambda parameters: -expected_reward(parameters))(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=0.01)
 
 
 def test_the_search_of_the_toy_merges(toy):

@@ -27,6 +27,11 @@ class Samples(NamedTuple):
     """1 for a correct program, else 0; a program that came to no end has 0."""
 
 
+def drawing(policy: Policy, state: State, valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
+    """The log of the distribution that tokens are drawn from: π over those given as valid, mixed with a uniform one."""
+    return behaviour(renormalise(policy(state, valid), valid), valid, epsilon)
+
+
 def sample_programs(
     domain: Domain,
     policy: Policy,
@@ -36,8 +41,9 @@ def sample_programs(
     instructions: int,
     size: int,
     epsilon: float,
+    prune: bool = False,
 ) -> Samples:
-    """Draws programs from π over valid tokens, mixed with a uniform distribution over them.
+    """Draws programs, a token at a time; see `drawing`.
 
     Args:
         domain: the language.
@@ -46,7 +52,8 @@ def sample_programs(
         key: randomness.
         instructions: the largest number of instructions; sets all shapes.
         size: how many programs.
-        epsilon: weight of the uniform distribution.
+        epsilon: see `drawing`.
+        prune: whether tokens to dead ends are not drawn.
     """
     length = instructions * domain.max_tokens_per_instruction
 
@@ -56,7 +63,10 @@ def sample_programs(
         successors, valid = domain.expand(state)
         going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
         valid &= going
-        token = jax.random.categorical(key, behaviour(renormalise(policy(state, valid), valid), valid, epsilon))
+        if prune:
+            ends = jax.vmap(domain.instructions_done)(successors) == problem.instructions
+            valid &= ends | ~jax.vmap(domain.is_dead_end)(successors)
+        token = jax.random.categorical(key, drawing(policy, state, valid, epsilon))
         moved = jnp.any(valid)
         following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)
         finished = domain.instructions_done(following) == problem.instructions

@@ -92,13 +92,14 @@ class TrainingConfig:
     value_states: int = 512
     """Most states of an example that the critic trains on in one step."""
     alpha: float = 0.0
-    """Weighs examples by the probability of their correct programs to this power (Guu et al. 2017)."""
+    """Weighs examples by the probability of their correct programs to this power: 0 for marginal likelihood, 1 for
+    expected reward (Guu et al. 2017). So examples that the words do not explain count for less."""
     beta: float = 1.0
-    """Exponent of the programs' weights; below 1, improbable programs count for more (Guu et al. 2017)."""
+    """Exponent of the weights of extracted programs; below 1, improbable ones count for more (Guu et al. 2017)."""
     samples: int = 32
     """Programs sampled for each example by `reinforce`."""
     sample_epsilon: float = 0.2
-    """Weight of the uniform distribution in the sampling."""
+    """Weight of the uniform distribution over tokens in what `reinforce` draws from, and learns to draw better."""
     baseline: float = 1e-3
     """Subtracted from the reward by `reinforce`."""
 

@@ -38,8 +38,13 @@ def mml_loss(
     constant = stop_gradient(jnp.where(found, log_probability, -jnp.inf))
     weights = mml_weights(constant, beta)
     if alpha:
-        weights *= jnp.exp(alpha * jax.nn.logsumexp(jnp.where(jnp.any(found), constant, 0.0)))
+        weights *= example_weight(jax.nn.logsumexp(constant), alpha)
     return -jnp.sum(weights * jnp.where(found, log_probability, 0.0))
+
+
+def example_weight(log_found: Float[Array, ""], alpha: float) -> Float[Array, ""]:
+    """The probability of all that was found for an example to the power of alpha; 1 if nothing was."""
+    return jnp.exp(alpha * jnp.where(jnp.isfinite(log_found), log_found, 0.0))
 
 
 class Flow(NamedTuple):
@@ -80,13 +85,26 @@ def correct_flow(graph: Graph) -> Flow:
     return Flow(log_reward, jnp.where(graph.beam.alive[:, :, None], jnp.exp(log_posterior), 0.0))
 
 
-def graph_loss(log_policy: Float[Array, "*states A"], posterior: Float[Array, "*states A"]) -> Float[Array, ""]:
+def graph_loss(
+    log_policy: Float[Array, "*states A"],
+    posterior: Float[Array, "*states A"],
+    log_found: Float[Array, ""],
+    *,
+    alpha: float = 0.0,
+) -> Float[Array, ""]:
     """The MML loss over all paths of the layered graph at once: Σ over transitions of posterior · -log π.
 
     The posterior is that of what the search ranked by: of π, or, where it samples, of π with some random tokens. The
     latter gives improbable programs more weight, so that what exploration finds is learned.
+
+    Args:
+        log_policy: log π, with a gradient.
+        posterior: see `Flow`.
+        log_found: the log of the probability of all correct paths.
+        alpha: see `mml_loss`.
     """
-    return -jnp.sum(stop_gradient(posterior) * jnp.where(posterior > 0, log_policy, 0.0))
+    weights = stop_gradient(posterior * example_weight(log_found, alpha) if alpha else posterior)
+    return -jnp.sum(weights * jnp.where(posterior > 0, log_policy, 0.0))
 
 
 def reinforce_loss(

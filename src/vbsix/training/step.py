@@ -21,7 +21,6 @@ from vbsix.domains.base import Domain, State
 from vbsix.models import Critic, Policy
 from vbsix.models.critic import CriticTables
 from vbsix.models.encoder import encode_all
-from vbsix.models.layers import renormalise
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, Programs, extract_negatives, program_search, sample_programs
 from vbsix.search.beam import INVALID, is_late
@@ -29,6 +28,7 @@ from vbsix.search.beam import Critic as SearchCritic
 from vbsix.search.beam import Policy as SearchPolicy
 from vbsix.search.graph import join
 from vbsix.search.merging import choose
+from vbsix.search.sampling import drawing
 from vbsix.search.statistics import correct_discarded
 from vbsix.training.config import Config
 from vbsix.training.devices import add_up
@@ -277,7 +277,7 @@ def _policy_loss(
         chosen, _ = _most_important(weight, size)
         log_policy = jax.vmap(policy)(*_expanded(domain, config, graph, chosen))
         posterior = flow.posterior.reshape(-1, tokens)[chosen]
-        loss = graph_loss(log_policy, posterior)
+        loss = graph_loss(log_policy, posterior, flow.log_reward[0, 0], alpha=config.training.alpha)
         lost = jnp.sum(weight) - jnp.sum(posterior)
         return loss, {"policy_loss": _always(loss), "lost_weight": _always(lost)}
     # The first programs are the most probable: should places run out, the states of the last go without.
@@ -385,11 +385,16 @@ def _learn_from_samples(
         instructions=example.words.shape[0],
         size=config.training.samples,
         epsilon=config.training.sample_epsilon,
+        prune=config.search.prune,
     )
-    log_policy = jax.vmap(jax.vmap(lambda state, valid: renormalise(heads.policy(state, valid), valid)))(
-        samples.states, samples.valid
-    )
-    log_probability = sequence_log_probability(log_policy, samples.tokens)
+
+    # Of what the programs were drawn from, not of π alone: else what random tokens bring in for no reward is made ever
+    # less probable, without end.
+    def log_drawing(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
+        return drawing(heads.policy, state, valid, config.training.sample_epsilon)
+
+    log_drawings = jax.vmap(jax.vmap(log_drawing))(samples.states, samples.valid)
+    log_probability = sequence_log_probability(log_drawings, samples.tokens)
     loss = reinforce_loss(log_probability, samples.reward, config.training.baseline)
     hits = _hit_metrics(jnp.any(samples.reward > 0), example)
     return loss, hits | {"policy_loss": _always(loss), "reward": _always(jnp.mean(samples.reward))}
