@@ -77,6 +77,15 @@ def test_runs_are_drawn_as_png_by_the_command(tmp_path, capsys):
     assert (tmp_path / "curves.PNG").read_bytes().startswith(b"\x89PNG")
 
 
+def test_both_formats_are_drawn_in_the_first_folder_unless_told(tmp_path, capsys):
+    run, other = make_run(tmp_path / "run", steps=40), make_run(tmp_path / "other", steps=40)
+    with pytest.raises(SystemExit) as end:
+        app(["plot", str(run), str(other)])
+    assert not end.value.code
+    assert capsys.readouterr().out == f"drawn in {run / 'curves.png'} and {run / 'curves.svg'}\n"
+    assert (run / "curves.png").exists() and (run / "curves.svg").exists()
+
+
 def test_other_formats_are_refused(tmp_path):
     with pytest.raises(VbsixError, match=r"curves\.doc: expected a name that ends in \.png or \.svg"):
         plot_runs([make_run(tmp_path / "run")], tmp_path / "curves.doc")

@@ -31,7 +31,7 @@ TINY = [*ARGUMENTS, "--seeds=3", "--domains=tangrams", "--methods=vbsix"]
 NAME = "synthetic-tangrams-vbsix"
 KEYS = {
     "format", "method", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best", "committee", "spurious",
-    "between", "critic", "config", "metrics", "command", "date", "device", "processor", "cores", "versions",
+    "between", "critic", "config", "metrics", "dev", "command", "date", "device", "processor", "cores", "versions",
 }  # fmt: skip
 
 
@@ -111,6 +111,9 @@ def test_a_result_says_what_was_run_and_what_came_of_it(ended):
         "metrics"
     ].keys()
     assert result["metrics"]["hit"]["steps"] == [4, 6, 8, 10]
+    assert result["dev"]["steps"] == [6, 10]
+    for length, last in result["accuracy"]["dev"].items():
+        assert result["dev"][length][-1] == last
     assert str(out.parent) not in json.dumps(result)
 
 
@@ -123,7 +126,7 @@ def test_the_command_of_a_result_gives_it_again(ended, untrained):
 
 def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing(ended):
     out, printed, _ = ended
-    lines = (out / "table1.md").read_text().splitlines()
+    lines = (out / "synthetic-table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
     assert len(by_run) == 24
@@ -133,17 +136,17 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     assert sum(line.startswith(f"- {NAME}: 10 steps in ") for line in lines) == 1
     assert "Mean ± standard deviation over 3 seeds, on the embedded corpus" in printed.out
     assert "best on dev" in printed.out
-    assert f"written to {out}/table1.md" in printed.out
+    assert f"written to {out}/synthetic-table1.md" in printed.out
     assert "still to do" not in printed.out
 
 
 def test_what_has_ended_is_not_done_again(ended, untrained):
     out, printed, _ = ended
-    before = (out / "table1.md").read_text()
+    before = (out / "synthetic-table1.md").read_text()
     again = reproduce("table1", out, *TINY)
     assert again.code == 0
     assert "learns" in printed.out and "learns" not in again.out
-    assert (out / "table1.md").read_text() == before
+    assert (out / "synthetic-table1.md").read_text() == before
 
 
 def test_a_run_that_was_broken_off_goes_on_elsewhere_as_if_it_was_not(ended, tmp_path):
@@ -179,9 +182,9 @@ def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
 def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
     out = ended[0]
     drawn = reproduce(target, out, *TINY)
-    assert drawn == (0, f"drawn in {out}/{target}.png and {out}/{target}.svg\n", "")
-    assert (out / f"{target}.png").read_bytes().startswith(b"\x89PNG")
-    text = (out / f"{target}.svg").read_text()
+    assert drawn == (0, f"drawn in {out}/synthetic-{target}.png and {out}/synthetic-{target}.svg\n", "")
+    assert (out / f"synthetic-{target}.png").read_bytes().startswith(b"\x89PNG")
+    text = (out / f"synthetic-{target}.svg").read_text()
     ElementTree.fromstring(text)
     for label in [*labels, "scene", "alchemy", "tangrams"]:
         assert f"<!-- {label} -->" in text
@@ -192,7 +195,7 @@ def test_the_analysis_averages_over_the_whole_run(ended, untrained):
     assert reproduce("analysis", out, *TINY).code == 0
     rows = [json.loads(line) for line in (out / "runs" / NAME / "metrics.jsonl").read_text().splitlines()]
     mean = sum(row["paths"] for row in rows) / len(rows)
-    table = (out / "analysis.md").read_text()
+    table = (out / "synthetic-analysis.md").read_text()
     assert f"| tangrams | vbsix | paths | {mean:.1f} ± " in table
     assert "| scene | vbsix | paths | - | - |" in table, "the paper's numbers are of SCONE"
 
@@ -201,7 +204,7 @@ def test_the_critic_is_judged_by_its_states(ended, untrained):
     out, _, (printed, result) = ended
     assert printed.code == 0
     assert result["critic"] == read_result(out, NAME)["critic"]
-    lines = (out / "critic.md").read_text()
+    lines = (out / "synthetic-critic.md").read_text()
     for name, judged in result["critic"].items():
         assert len(judged["states"]) == len(judged["share"]) == 3
         row = f"| tangrams | vbsix | {name} | {sum(judged['states']) / 3:.1f} ± "
@@ -213,14 +216,14 @@ def test_spurious_programs_are_counted(ended, untrained):
     result = read_result(out, NAME)
     assert result["spurious"].keys() == {"train", "dev", "held-out"}
     assert reproduce("spurious", out, *TINY).code == 0
-    assert "| tangrams | vbsix | 0.0 ± 0.0 |" in (out / "spurious.md").read_text()
+    assert "| tangrams | vbsix | 0.0 ± 0.0 |" in (out / "synthetic-spurious.md").read_text()
 
 
 def test_prior_work_s_examples_have_one_and_two_instructions(tmp_path, faked):
     found = reproduce("prior-work", tmp_path, *TINY[:-1], "--methods=vbsix-orig")
     assert (found.code, found.err) == (0, "")
     assert read_result(tmp_path, "synthetic-tangrams-vbsix-orig")["config"]["data"]["split"] == "train-orig"
-    assert "| tangrams | vbsix-orig | 1 | 600.0 | 600.0 |" in (tmp_path / "prior-work.md").read_text()
+    assert "| tangrams | vbsix-orig | 1 | 600.0 | 600.0 |" in (tmp_path / "synthetic-prior-work.md").read_text()
     folder = tmp_path / "data"
     write_corpus("tangrams", 10, 0, folder)
     rows = ["1\t1:0 2:1\tremove the last\t1:0", "2\t1:0 2:1\tdrop it\t?\tagain\t1:0"]
@@ -274,7 +277,7 @@ def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
     assert (made.code, made.err) == (0, "")
     text = (tmp_path / "docs" / "results.md").read_text()
     assert text.startswith(
-        "Ours.\n<!-- ours -->\n<!-- table2 synthetic -->\n\n| domain | method | utterances | last step |\n"
+        "Ours.\n<!-- ours -->\n<!-- table2 synthetic -->\n\n| domain | method | utterances | last step |"
     )
     assert "old" not in text and "<!-- end -->\nkept\n<!-- table1 -->\n\nNo run of these" in text
     assert "![Figure 5: hit accuracy on the longest training examples](figures/figure5-synthetic.svg)" in text

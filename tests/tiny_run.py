@@ -40,7 +40,7 @@ def make_run(
     run = Run(folder, override(Config(domain="tangrams"), settings), "mml", seeds, "synthetic")
     task = create_run(run)
     learners = create_learners(task.domain, run.config, jnp.asarray(seeds))
-    save_checkpoint(run.checkpoints, STEPS, learners, seeds, "the run's", {})
+    save_checkpoint(run.checkpoints, STEPS, learners, seeds, {"data": "the run's"}, {})
     rows = [{"step": STEPS, "seed": seed, "accuracy": {"dev": {"1": seed / 10}}} for seed in seeds]
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return run, task, learners

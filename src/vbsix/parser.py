@@ -28,6 +28,7 @@ from vbsix.models import Committee, Policy
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs, elect_programs
 from vbsix.search.beam import CORRECT
+from vbsix.search.programs import log_denotations
 from vbsix.training.checkpoint import from_tensors, load_checkpoint, to_tensors
 from vbsix.training.chunk import learner_shapes
 from vbsix.training.config import Config, from_tables
@@ -54,7 +55,8 @@ class Reading:
     probability: float
     """Of the program; of a committee's reading, of all programs found that lead to its last world."""
     confidence: float
-    """The probability divided by that of all complete programs which the beam found."""
+    """How probable its last world is: the share of those that lead there in the probability of all complete programs
+    which the beam found."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,7 @@ class Parser:
             command_probabilities=tuple(np.exp(program.log_commands[:count]).tolist()),
             worlds=tuple(self.domain.format_target(self.domain.world(state)) for state in states),
             probability=float(np.exp(program.log_probability)),
-            confidence=float(min(1.0, np.exp(program.log_probability - log_found))),
+            confidence=float(min(1.0, np.exp(program.log_denotation - log_found))),
         )
 
 
@@ -239,6 +241,8 @@ class Predictions(NamedTuple):
     """Token ids, then -1."""
     log_probability: Float[Array, "*N P"]
     """Of the whole program; -inf for a place without one."""
+    log_denotation: Float[Array, "*N P"]
+    """Of all programs found that lead where it leads."""
     instruction: Int[Array, "*N P L"]
     """Which instruction each token belongs to."""
     log_commands: Float[Array, "*N P M"]
@@ -279,6 +283,7 @@ def predict_readings(
         return Predictions(
             programs.tokens,
             programs.log_probability,
+            programs.log_probability if votes else log_denotations(domain, graph, best),
             *follow(programs.tokens, programs.vertices),
             log_found=jax.nn.logsumexp(jnp.where(graph.expansion.kind == CORRECT, log_complete, -jnp.inf)),
         )
@@ -389,9 +394,22 @@ def pretrained_models() -> dict[str, Path]:
 
 
 def find_model(path: str | Path) -> Path:
-    """The path if there is something at it, else the model of that name which comes with vbsix, if there is one."""
-    path = Path(path)
-    return path if path.exists() else pretrained_models().get(str(path), path)
+    """The path if there is something at it, else the model of that name which comes with vbsix.
+
+    Raises:
+        VbsixError: there is neither.
+    """
+    path, own = Path(path), pretrained_models()
+    if not path.exists() and str(path) not in own:
+        raise VbsixError(
+            f"{path}: no such run or model. Give a run's folder, a file that `vbsix export` wrote, or the name of a "
+            f"model that comes with vbsix: {', '.join(own)}."
+        )
+    if path.is_dir() and str(path) in own and not (path / "run.json").exists():
+        raise VbsixError(
+            f"{path}: holds no run. For the model of that name which comes with vbsix, call from another folder."
+        )
+    return path if path.exists() else own[str(path)]
 
 
 def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:

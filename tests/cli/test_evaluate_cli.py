@@ -112,7 +112,9 @@ def test_bad_options_are_one_message(vbsix, run, options, message):
 def test_a_folder_without_a_run_is_one_message(vbsix, tmp_path):
     ended = vbsix("evaluate", str(tmp_path))
     assert ended == (2, "", f"error: {tmp_path}: holds no run; a run's folder has a file run.json.\n")
-    assert vbsix("evaluate", str(tmp_path / "x")) == (2, "", f"error: {tmp_path / 'x'}: no such file.\n")
+    ended = vbsix("evaluate", str(tmp_path / "x"))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {tmp_path / 'x'}: no such run or model.")
 
 
 def test_predictions_that_cannot_be_written_are_one_message(vbsix, run, tmp_path):

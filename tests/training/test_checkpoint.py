@@ -25,12 +25,15 @@ def learners(value: float = 0.0) -> Learner:
     return Learner(networks, optimiser)
 
 
-def save(folder: Path, step: int, fingerprint: str = "this") -> Path:
-    return save_checkpoint(folder, step, learners(step), SEEDS, fingerprint, PROGRESS)
+ORIGIN = {"vbsix": "0.1.0", "steps": 20, "data": "5" * 64}
 
 
-def load(folder: Path, seeds=SEEDS, fingerprint: str = "this", like: Learner | None = None):
-    return load_checkpoint(folder, like or jax.eval_shape(learners), seeds, fingerprint)
+def save(folder: Path, step: int, **origin) -> Path:
+    return save_checkpoint(folder, step, learners(step), SEEDS, ORIGIN | origin, PROGRESS)
+
+
+def load(folder: Path, seeds=SEEDS, like: Learner | None = None):
+    return load_checkpoint(folder, like or jax.eval_shape(learners), seeds, ORIGIN)
 
 
 def test_what_is_saved_is_loaded_bit_for_bit(tmp_path):
@@ -110,9 +113,17 @@ def test_where_none_is_whole_there_is_an_error_that_names_them_all(tmp_path):
         load(tmp_path)
 
 
-def test_one_of_other_settings_is_refused(tmp_path):
-    save(tmp_path, 20, fingerprint="other")
-    with pytest.raises(VbsixError, match="made with other settings, other data or another version"):
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"vbsix": "0.0.9"}, "vbsix = 0.0.9, not 0.1.0"),
+        ({"data": "9" * 64}, "other data"),
+        ({"steps": 30, "data": "9" * 64}, "steps = 30, not 20 and other data"),
+    ],
+)
+def test_one_of_another_origin_is_refused_with_the_reason(tmp_path, other, reason):
+    save(tmp_path, 20, **other)
+    with pytest.raises(VbsixError, match=f"made with {reason}; resume as its run was begun"):
         load(tmp_path)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vbsix.domains.base import Domain
 
 DOMAIN_HELP = "alchemy, scene, tangrams or MODULE:CLASS for a domain of your own."
+MODEL_HELP = "A run's folder, an exported model, or one that comes with vbsix: alchemy, scene, tangrams."
 
 
 def complete_domain() -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vbsix.cli.domains import OwnDomain, own_domain
+from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import UnknownName, VbsixError
 
@@ -30,7 +30,7 @@ IN_BOLD = ("3", "5")
 
 
 def evaluate(
-    path: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or an exported model.")],
+    path: Annotated[Path, typer.Argument(metavar="RUN", help=MODEL_HELP)],
     data: Annotated[
         str | None,
         typer.Option(

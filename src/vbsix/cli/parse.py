@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vbsix.cli.domains import OwnDomain, own_domain
+from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
 from vbsix.cli.jax_settings import prepare_jax
 from vbsix.errors import VbsixError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def parse(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run's folder, or an exported model.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     utterances: Annotated[
         list[str] | None, typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")
     ] = None,

@@ -10,7 +10,12 @@ import typer
 
 def plot(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    out: Annotated[Path, typer.Option(dir_okay=False, metavar="FILE", help="A PNG or an SVG file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False, metavar="FILE", help="A PNG or an SVG file. Default: both, as curves in the first folder."
+        ),
+    ] = None,
 ) -> None:
     """Draw hit accuracy, dev accuracy and value-network error against steps.
 
@@ -18,7 +23,9 @@ def plot(
 
     Example: vbsix plot runs/scene-vbsix-1 runs/scene-mml-1 --out curves.svg
     """
-    from vbsix.plots import plot_runs
+    from vbsix.plots import FORMATS, plot_runs
 
-    plot_runs(runs, out)
-    typer.echo(f"drawn in {out}")
+    files = [out] if out else [runs[0] / f"curves{suffix}" for suffix in FORMATS]
+    for file in files:
+        plot_runs(runs, file)
+    typer.echo(f"drawn in {' and '.join(map(str, files))}")

@@ -92,12 +92,13 @@ def reproduce(
         interrupted = display.stopping
         if interrupted or time.monotonic() >= deadline:  # even without time left one chunk of steps was done
             break
+    place = out / (f"{SYNTHETIC}-{target}" if source == SYNTHETIC else target)
     if isinstance(chosen, TableTarget):
-        page.write_table(chosen, results, out / f"{target}.md")
+        page.write_table(chosen, results, place.with_suffix(".md"))
         _print_table(chosen, results)
-        typer.echo(f"written to {out / target}.md")
+        typer.echo(f"written to {place.with_suffix('.md')}")
     else:
-        files = page.write_figure(chosen, results, out / target)
+        files = page.write_figure(chosen, results, place)
         typer.echo(f"drawn in {' and '.join(map(str, files))}")
     if names := [run.folder.name for run in left()]:
         typer.echo(f"still to do: {', '.join(names)}; the same command goes on with them")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_METHOD = "vbsix"
 METHOD_HELP = (
     "vbsix (the default), mml, execution-only (the default for JSON lines), value-only, expert-mml or reinforce; "
-    "paper-vbsix or paper-mml for what was published to the letter."
+    "paper-vbsix or paper-mml for what was published."
 )
 
 

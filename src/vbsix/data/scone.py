@@ -14,6 +14,8 @@ from vbsix.errors import InvalidData, InvalidWorld, UnknownName
 SPLITS = ("train", "dev", "test", "train-orig")
 """SCONE's splits. `train-orig` has the one- and two-utterance training examples of earlier papers, one a row."""
 
+ALL_WRONG = 10
+"""Where so many lines are wrong, and all that there are, the file is of something else."""
 UNKNOWN_WORLD = "?"
 """What stands for a world that the file does not tell."""
 
@@ -37,7 +39,16 @@ def load_split(directory: Path, domain: Domain, split: str) -> list[Row]:
     """The rows of `<domain>-<split>.tsv`, which lies in the folder or in its `scone` folder."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
-    return read_rows(scone_folder(directory) / f"{domain.name}-{split}.tsv", domain)
+    path = scone_folder(directory) / f"{domain.name}-{split}.tsv"
+    try:
+        return read_rows(path, domain)
+    except InvalidData as error:
+        places = [problem.removeprefix(f"{path}:") for problem in error.problems]
+        wrong = {place.partition(":")[0] for place in places}
+        if len(wrong) < max(ALL_WRONG, len(read_lines(path))):
+            raise
+        reason = f"not a file of {domain.name}: none of its lines has its form; line {places[0]}"
+        raise InvalidData([f"{path}: {reason}"]) from None
 
 
 def scone_folder(directory: Path) -> Path:

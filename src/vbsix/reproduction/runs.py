@@ -149,6 +149,7 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
         "committee": {"accuracy": evaluate_committee(tested, run, best)},
         **_look_closer(task, networks),
         "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
+        "dev": dev_curve(rows),
         "command": command,
         "date": datetime.now(UTC).date().isoformat(),
         **environment(),
@@ -249,6 +250,16 @@ def _is_tested(run: Run, result: Result) -> bool:
 def _test_split(run: Run, task: Task) -> dict[str, Split]:
     name = TEST[data_name(run.source)]
     return {name: task.splits.get(name) or Split(load_split(Path(run.source), task.domain, name))}
+
+
+def dev_curve(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Accuracy on dev over steps: for each number of utterances a list over evaluations of lists over seeds."""
+    evaluated = [row for row in rows if "dev" in row.get("accuracy", {})]
+    steps = sorted({row["step"] for row in evaluated})
+    by_step = [[row["accuracy"]["dev"] for row in evaluated if row["step"] == step] for step in steps]
+    lengths = by_step[0][0] if by_step else ()
+    by_length = {length: [[one[length] for one in seeds] for seeds in by_step] for length in lengths}
+    return {"steps": steps, **by_length}
 
 
 def _sum_up(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:

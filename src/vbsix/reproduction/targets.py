@@ -158,8 +158,7 @@ TARGETS: Mapping[str, Target] = {
         ("mml", "execution-only", "value-only", "vbsix"),
         ("domain", "method", "utterances", "last step", "other phrasings", "paper"),
         _dev_rows,
-        "At the last step; the method mml has neither. Other phrasings, of the embedded corpus: those that no training "
-        "row has.",
+        "The method mml has neither execution space nor critic.",
     ),
     "figure5": FigureTarget(
         "Figure 5: hit accuracy on the longest training examples",

@@ -28,8 +28,14 @@ class Checkpoint(NamedTuple):
     progress: dict[str, Any]
 
 
+Origin = Mapping[str, str | int | float | bool | list[int]]
+"""All that decides what a run learns, by name."""
+LONG = 40
+"""Characters of a value that a message does not repeat."""
+
+
 def save_checkpoint(
-    folder: Path, step: int, learners: Learner, seeds: Sequence[int], fingerprint: str, progress: Mapping[str, Any]
+    folder: Path, step: int, learners: Learner, seeds: Sequence[int], origin: Origin, progress: Mapping[str, Any]
 ) -> Path:
     """Writes a checkpoint and removes those that are too old.
 
@@ -38,7 +44,7 @@ def save_checkpoint(
         step: steps done.
         learners: one for each seed, stacked.
         seeds: their seeds.
-        fingerprint: of the run's config and data; a checkpoint is only read again where it is the same.
+        origin: what the run is made of; a checkpoint is only read again where it is the same.
         progress: what else the run must know to go on, as JSON.
     """
     final = folder / f"step-{step:08d}"
@@ -51,7 +57,7 @@ def save_checkpoint(
         name = f"seed-{seed}.safetensors"
         tensors = to_tensors(jax.tree.map(lambda leaf, place=place: leaf[place], arrays))
         files[name] = write_tensors(beside / name, tensors, {"step": step, "seed": seed})
-    manifest = {"step": step, "fingerprint": fingerprint, "progress": progress, "files": files}
+    manifest = {"step": step, "origin": origin, "progress": progress, "files": files}
     write_json(beside / "manifest.json", manifest | {"sha256": _checksum(manifest)})
     rename_folder(beside, final)
     for old in _folders(folder)[:-KEPT]:
@@ -59,14 +65,14 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerprint: str | None) -> Checkpoint | None:
+def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], origin: Origin | None) -> Checkpoint | None:
     """The newest checkpoint that is whole; None if there is none. A damaged one is reported and passed over.
 
     Args:
         folder: where the checkpoints of a run are.
         like: learners of the shapes wanted (`jax.eval_shape` gives them), stacked over seeds.
         seeds: the seeds wanted.
-        fingerprint: see `save_checkpoint`; None for one who needs no data and goes on with nothing.
+        origin: see `save_checkpoint`; None for one who needs no data and goes on with nothing.
     """
     damaged = []
     for candidate in reversed(_folders(folder)):
@@ -79,10 +85,10 @@ def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], fingerpri
         except (VbsixError, OSError) as error:
             damaged.append(str(error))
             continue
-        if fingerprint is not None and manifest["fingerprint"] != fingerprint:
+        if origin is not None and (differences := _differences(manifest.get("origin", {}), origin)):
             raise VbsixError(
-                f"{candidate}: made with other settings, other data or another version; "
-                "resume with those of its run, or start a new run in another folder."
+                f"{candidate}: made with {' and '.join(differences)}; "
+                "resume as its run was begun, or start a new run in another folder."
             )
         for reason in damaged:
             _logger.warning("%s Going on from step %d instead.", reason, manifest["step"])
@@ -111,6 +117,16 @@ def from_tensors(tensors: dict[str, np.ndarray], like: Any, path: Path) -> Any:
         if tensors[name].shape != leaf.shape or tensors[name].dtype != leaf.dtype:
             raise VbsixError(f"{path}: {name} has shape {tensors[name].shape}, expected {leaf.shape}.")
     return jax.tree_util.tree_unflatten(structure, [tensors[name] for name in names])
+
+
+def _differences(there: Mapping[str, Any], here: Origin) -> list[str]:
+    """What a checkpoint was made with, where it is not what is here; long values are not told."""
+    found = []
+    for name, value in here.items():
+        if there.get(name) != value:
+            short = max(len(str(value)), len(str(there.get(name)))) < LONG
+            found.append(f"{name} = {there.get(name)}, not {value}" if short else f"other {name}")
+    return found
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

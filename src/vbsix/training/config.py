@@ -109,7 +109,7 @@ class RunConfig:
     """How a run goes about its work; nothing here changes what is learned."""
 
     chunk: int = 50
-    """Steps compiled into one call; Ctrl-C is heard between calls."""
+    """Steps compiled into one call, but 5 at most on a CPU; Ctrl-C is heard between calls."""
     log_every: int = 100
     """Steps that a line of metrics covers."""
     evaluate_every: int = 2500
@@ -154,8 +154,11 @@ _AS_PUBLISHED = {
     "search.exploration": "slots",
     "search.epsilon": 0.15,
     "training.programs": "extracted",
-    "training.labels": "suffix",
+    "training.labels": "paper",
+    "data.glove_words": 20000,
+    "data.normalise": False,
 }
+"""What the paper says, but for how parameters are drawn, of which it says nothing."""
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "vbsix": {**_OURS, "training.critic": True},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import shlex
 import time
@@ -25,13 +24,16 @@ from vbsix.errors import UnknownName, VbsixError
 from vbsix.evaluation import accuracy
 from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.models import Policy
-from vbsix.training.checkpoint import from_tensors, load_checkpoint, save_checkpoint, to_tensors
+from vbsix.training.checkpoint import Origin, from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
-from vbsix.training.config import Config, from_tables
+from vbsix.training.config import Config, flatten, from_tables
 from vbsix.training.devices import put_on_all, release
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
 from vbsix.training.step import Learner, Metrics
 from vbsix.training.task import Task, load_task
+
+CHUNK_ON_CPU = 5
+"""Most steps of a chunk on a CPU, where six seeds at the paper's sizes take up to a second for one."""
 
 
 @dataclass(frozen=True)
@@ -307,33 +309,33 @@ class _State:
 
     step: int
     learners: Learner
-    fingerprint: str
+    origin: Origin
     pending: PendingMetrics
     seconds: float
 
 
 def _save(run: Run, state: _State) -> None:
     progress = {"pending": state.pending.to_json(), "seconds": state.seconds}
-    save_checkpoint(run.checkpoints, state.step, state.learners, run.seeds, state.fingerprint, progress)
+    save_checkpoint(run.checkpoints, state.step, state.learners, run.seeds, state.origin, progress)
 
 
 def _restore(run: Run, task: Task) -> _State:
-    relevant = dataclasses.replace(run.config, run=Config().run)
-    text = json.dumps([__version__, dataclasses.asdict(relevant), task.fingerprint()])
-    fingerprint = hashlib.sha256(text.encode()).hexdigest()
-    found = load_checkpoint(run.checkpoints, learner_shapes(task.domain, run.config, run.seeds), run.seeds, fingerprint)
+    relevant = dataclasses.asdict(dataclasses.replace(run.config, run=Config().run))
+    origin = {"vbsix": __version__, **dict(flatten(json.loads(json.dumps(relevant)))), "data": task.fingerprint()}
+    found = load_checkpoint(run.checkpoints, learner_shapes(task.domain, run.config, run.seeds), run.seeds, origin)
     if found is None:
         learners = create_learners(task.domain, run.config, jnp.asarray(run.seeds))
         learners = put_on_all(learners, task.domain, run.config.training.batch)
-        return _State(0, learners, fingerprint, PendingMetrics(), 0.0)
+        return _State(0, learners, origin, PendingMetrics(), 0.0)
     learners = put_on_all(found.learners, task.domain, run.config.training.batch)
     pending, seconds = PendingMetrics(found.progress["pending"]), found.progress["seconds"]
-    return _State(found.step, learners, fingerprint, pending, seconds)
+    return _State(found.step, learners, origin, pending, seconds)
 
 
 def _next_stop(config: Config, step: int) -> int:
     """Where the next chunk ends; it depends on the step alone, so that a resumed run makes the same chunks."""
-    every = [config.run.chunk, config.run.log_every, config.run.evaluate_every, config.run.checkpoint_every]
+    chunk = min(config.run.chunk, CHUNK_ON_CPU) if jax.default_backend() == "cpu" else config.run.chunk
+    every = [chunk, config.run.log_every, config.run.evaluate_every, config.run.checkpoint_every]
     stops = [(step // steps + 1) * steps for steps in every]
     return min(stop for stop in [*stops, config.training.value_ranking_start, config.training.steps] if stop > step)
 
