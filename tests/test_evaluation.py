@@ -15,7 +15,7 @@ WORLDS = ("1:0 2:3 3:4", "1:3 2:4", "1:3", "1:3 2:4")
 
 def parsed(worlds: tuple[str, ...], confidence: float = 0.5) -> Parse:
     """A parse whose best reading passes through these worlds; no worlds, no reading."""
-    reading = Reading((), ("",) * len(worlds), (1.0,) * len(worlds), worlds, 0.1, confidence)
+    reading = Reading((), ("",) * len(worlds), (1.0,) * len(worlds), worlds, 0.1, confidence, 0.1)
     return Parse(WORLDS[0], UTTERANCES, (reading,) if worlds else (), (), ())
 
 

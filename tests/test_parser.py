@@ -73,6 +73,9 @@ def test_probabilities_are_those_of_the_policy(parses):
         assert probabilities == sorted(probabilities, reverse=True)
         for reading in parse.readings:
             assert np.prod(reading.command_probabilities) == pytest.approx(reading.probability, rel=1e-4)
+            assert reading.share * probabilities[0] == pytest.approx(reading.probability * parse.readings[0].share)
+            assert reading.share <= reading.confidence + 1e-6
+        assert sum(reading.share for reading in parse.readings) <= 1 + 1e-6
 
 
 def test_confidence_is_the_share_of_what_leads_to_the_same_world(parser, requests):

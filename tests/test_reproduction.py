@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 import shutil
+import statistics
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -279,6 +281,8 @@ def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
     assert text.startswith(
         "Ours.\n<!-- ours -->\n<!-- table2 synthetic -->\n\n| domain | method | utterances | last step |"
     )
+    shares = read_result(ended[0], NAME)["accuracy"]["held-out"]["1"]
+    assert re.search(rf"\| tangrams \| vbsix \| 1 \| [\d.]+ ± [\d.]+ \| {100 * statistics.mean(shares):.1f} ± ", text)
     assert "old" not in text and "<!-- end -->\nkept\n<!-- table1 -->\n\nNo run of these" in text
     assert "![Figure 5: hit accuracy on the longest training examples](figures/figure5-synthetic.svg)" in text
     assert f"- {NAME}: 10 steps in " in text

@@ -55,8 +55,10 @@ class Reading:
     probability: float
     """Of the program; of a committee's reading, of all programs found that lead to its last world."""
     confidence: float
-    """How probable its last world is: the share of those that lead there in the probability of all complete programs
-    which the beam found."""
+    """How probable its last world is: that of the programs that lead there (of the 256 best), divided by that of all
+    complete programs which the beam found."""
+    share: float
+    """Its probability divided likewise."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,7 @@ class Parser:
             worlds=tuple(self.domain.format_target(self.domain.world(state)) for state in states),
             probability=float(np.exp(program.log_probability)),
             confidence=float(min(1.0, np.exp(program.log_denotation - log_found))),
+            share=float(min(1.0, np.exp(program.log_probability - log_found))),
         )
 
 

@@ -21,18 +21,21 @@ Curve = list[tuple[int, list[float]]]
 """Steps, each with a value for every seed that has one."""
 
 
-def plot_runs(folders: Sequence[Path], path: Path) -> None:
+def plot_runs(folders: Sequence[Path], *paths: Path) -> None:
     """Draws hit accuracy, dev accuracy and the value network's error against steps.
 
     Lines are means over seeds, areas their standard deviation.
 
     Args:
         folders: of the runs.
-        path: a PNG or an SVG file.
+        paths: PNG or SVG files.
     """
-    if path.suffix.lower() not in FORMATS:
-        raise VbsixError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}.")
-    save(plot_curves(folders), path)
+    for path in paths:
+        if path.suffix.lower() not in FORMATS:
+            raise VbsixError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}.")
+    figure = plot_curves(folders)
+    for path in paths:
+        save(figure, path)
 
 
 def plot_curves(folders: Sequence[Path]) -> Figure:

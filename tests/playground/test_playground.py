@@ -434,7 +434,7 @@ def test_the_model_that_disagrees_is_marked(page):
         found = route.fetch(post_data=json.dumps({**asked, "model": MODEL})).json()
         command = {"tokens": ["1"], "words": "so", "probability": 0.5, "world": ends[asked["model"]]}
         picture = found["pictures"][ROW]
-        reading = {"commands": [command], "probability": 0.5, "confidence": 0.5}
+        reading = {"commands": [command], "probability": 0.5, "confidence": 0.5, "share": 0.5}
         route.fulfill(json={**found, "readings": [reading], "pictures": dict.fromkeys((ROW, *ends.values()), picture)})
 
     page.route("**/api/models", list_models)

@@ -49,7 +49,7 @@ WORLDS = ("1:0 2:1 3:2", "1:1 2:2", "1:2 2:1")
 def prediction(worlds: tuple[str, ...], confidence: float = 0.5, row: str = "row") -> Prediction:
     """Of a row that removes a shape and swaps the other two; the row's name is its first utterance."""
     said = (row, "swap them")[: len(worlds)]
-    reading = Reading(("t",) * len(worlds), ("t",) * len(worlds), (0.5,) * len(worlds), worlds, 0.25, confidence)
+    reading = Reading(("t",) * len(worlds), ("t",) * len(worlds), (0.5,) * len(worlds), worlds, 0.25, confidence, 0.25)
     parse = Parse(WORLDS[0], said, (reading,), (), ())
     right = tuple(found == wanted for found, wanted in zip(worlds, WORLDS[1:], strict=False))
     return Prediction(Row("id", WORLDS, (row, "swap them")), parse, right)

@@ -162,23 +162,3 @@ def test_sampled_programs_of_a_domain_run_and_have_their_reward():
         assert reward == (finished and steps[-1].world == target)
         outcomes[finished, float(reward)] += 1
     assert all(outcomes[case] >= 10 for case in [(False, 0.0), (True, 0.0), (True, 1.0)]), outcomes
-
-
-@pytest.mark.parametrize("prune", [False, True])
-def test_dead_ends_are_left_out_where_asked(prune):
-    domain, instructions = get_domain("scene"), 1
-    world = domain.parse_world("1:__ 2:r_ 3:__ 4:by 5:__ 6:__ 7:__ 8:__ 9:__ 10:__")
-
-    def policy(state, valid):
-        return jnp.full(len(domain.tokens), -np.log(len(domain.tokens)))
-
-    def sample(key):
-        problem = Problem(world, jnp.int32(instructions), world)
-        drawn = sample_programs(
-            domain, policy, problem, key, instructions=instructions, size=200, epsilon=0.2, prune=prune
-        )
-        return drawn.tokens >= 0, jax.vmap(jax.vmap(domain.is_dead_end))(drawn.states)
-
-    drawn, dead = jax.tree.map(np.asarray, quick_jit(sample)(jax.random.key(3)))
-    assert np.any(drawn & dead) != prune
-    assert drawn[:, 0].all()

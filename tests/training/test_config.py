@@ -48,6 +48,8 @@ def test_the_presets_are_those_of_the_paper(domain):
     assert (config.training.batch, config.training.learning_rate) == (8, 0.001)
     assert (config.search.beam, config.search.rerank, config.search.program_beam) == (32, 128, 8)
     assert config.search.epsilon == 0.15
+    assert (config.training.labels, config.training.programs) == ("paper", "extracted")
+    assert (config.data.glove_words, config.data.normalise, config.network.renormalise) == (20_000, False, False)
     assert (config.data.lengths, config.data.evaluation) == (
         PAPER_SETTINGS[domain].training,
         PAPER_SETTINGS[domain].evaluation,

@@ -146,7 +146,10 @@ class TestToy:
     def test_nothing_found_on_the_graph_is_nothing_learned(self, toy):
         _, graph = self.search(toy)
         log_policy = jax.vmap(jax.vmap(self.policy(self.PARAMETERS)))(graph.beam.states)
-        assert graph_loss(log_policy, jnp.zeros_like(log_policy), jnp.float32(-jnp.inf), alpha=0.5) == 0
+        nothing = jnp.zeros_like(log_policy), jnp.float32(-jnp.inf)
+        loss, gradient = jax.value_and_grad(lambda log_policy: graph_loss(log_policy, *nothing, alpha=0.5))(log_policy)
+        assert loss == 0
+        np.testing.assert_array_equal(gradient, 0)
 
     def test_backward_sums_are_expected_rewards(self, toy):
         _, graph = self.search(toy)

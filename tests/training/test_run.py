@@ -15,8 +15,9 @@ from vbsix.domains.registry import get_domain
 from vbsix.errors import VbsixError
 from vbsix.training import run as runs
 from vbsix.training.chunk import create_learners, train_chunk
+from vbsix.training.config import Config
 from vbsix.training.metrics import read_metrics
-from vbsix.training.run import Run, Trained, create_run, load_best, open_run, open_words, save_result
+from vbsix.training.run import Run, Trained, _next_stop, create_run, load_best, open_run, open_words, save_result
 
 
 @dataclasses.dataclass
@@ -31,6 +32,12 @@ def finished(tmp_path_factory):
     """A run that was left alone."""
     folder, watcher = tmp_path_factory.mktemp("runs") / "alone", Watcher()
     return Finished(folder, watcher, run_tiny(folder, watcher=watcher))
+
+
+@pytest.mark.parametrize(("backend", "stop"), [("cpu", 5), ("gpu", 50)])
+def test_chunks_are_short_on_a_cpu(monkeypatch, backend, stop):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert _next_stop(Config(), 0) == stop
 
 
 def test_a_chunk_ends_wherever_something_is_due(finished):

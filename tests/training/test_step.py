@@ -95,6 +95,20 @@ def test_training_drops():
     assert changed(chunk("mml", REMOVE, 5)[1], chunk("mml", REMOVE, 5, training__dropout=0.5)[1])
 
 
+def test_alpha_weighs_examples_by_what_explains_them():
+    for programs in ("graph", "extracted"):
+        even, weighed = (chunk("mml", REMOVE, 5, training__programs=programs, training__alpha=a)[2] for a in (0.0, 1.0))
+        assert 0 < weighed[0] < 0.5 * even[0], "the programs of a flat policy are improbable"
+
+
+def test_reinforce_does_not_make_random_tokens_ever_less_probable():
+    """Nothing here has a reward, and the baseline is above it: all that is drawn is made less probable."""
+    losses = chunk("reinforce", UNREACHABLE, 300, training__baseline=1.0)[2]
+    each = np.array(losses) / (5 * tiny_config().training.batch)  # a sum over five steps
+    least = np.log(tiny_config().training.sample_epsilon / len(DOMAIN.tokens))
+    assert np.all(each > DOMAIN.max_tokens_per_instruction * least)
+
+
 def test_the_shortest_examples_are_drawn_first():
     config = tiny_config(data__lengths=(2, 1), data__evaluation=(1,), training__short_first=3)
     task = load_task(config, SYNTHETIC)

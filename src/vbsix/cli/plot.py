@@ -26,6 +26,5 @@ def plot(
     from vbsix.plots import FORMATS, plot_runs
 
     files = [out] if out else [runs[0] / f"curves{suffix}" for suffix in FORMATS]
-    for file in files:
-        plot_runs(runs, file)
+    plot_runs(runs, *files)
     typer.echo(f"drawn in {' and '.join(map(str, files))}")

@@ -49,10 +49,10 @@ def reproduce(
     """Make a table or a figure of the paper, with its settings, from runs that are done as far as they are missing.
 
     What has ended is not done again, and what was broken off is gone on with, on another machine too if DIR is copied
-    there. Each run's numbers are in DIR/results; the table goes to DIR/TARGET.md, a figure to DIR/TARGET.png and .svg.
-    Runs that are still missing are shown as `-`. The test split is read for table1 and prior-work alone; runs that were
-    done for another target are then measured on it. Runs on the embedded corpus have sequences of 1 to 5 instructions,
-    and held-out phrasings stand in for a test split.
+    there. Each run's numbers are in DIR/results; the table goes to DIR/TARGET.md, a figure to DIR/TARGET.png and .svg,
+    those of the embedded corpus to DIR/synthetic-TARGET. Runs that are still missing are shown as `-`. The test split
+    is read for table1 and prior-work alone; runs that were done for another target are then measured on it. Runs on the
+    embedded corpus have sequences of 1 to 5 instructions, and held-out phrasings stand in for a test split.
 
     The target page makes no runs: it makes all tables and figures of DIR/docs/results.md anew from DIR/results.
 

@@ -15,7 +15,7 @@ SPLITS = ("train", "dev", "test", "train-orig")
 """SCONE's splits. `train-orig` has the one- and two-utterance training examples of earlier papers, one a row."""
 
 ALL_WRONG = 10
-"""Where so many lines are wrong, and all that there are, the file is of something else."""
+"""Where there are so many problems, and no row without one, the file is of something else."""
 UNKNOWN_WORLD = "?"
 """What stands for a world that the file does not tell."""
 
@@ -40,15 +40,12 @@ def load_split(directory: Path, domain: Domain, split: str) -> list[Row]:
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
     path = scone_folder(directory) / f"{domain.name}-{split}.tsv"
-    try:
-        return read_rows(path, domain)
-    except InvalidData as error:
-        places = [problem.removeprefix(f"{path}:") for problem in error.problems]
-        wrong = {place.partition(":")[0] for place in places}
-        if len(wrong) < max(ALL_WRONG, len(read_lines(path))):
-            raise
-        reason = f"not a file of {domain.name}: none of its lines has its form; line {places[0]}"
-        raise InvalidData([f"{path}: {reason}"]) from None
+    rows, problems = _read(path, domain)
+    if not rows and len(problems) >= ALL_WRONG:
+        problems = [f"{path}: not a file of {domain.name}, none of its lines has its form", problems[0]]
+    if problems:
+        raise InvalidData(problems)
+    return rows
 
 
 def scone_folder(directory: Path) -> Path:
@@ -58,6 +55,14 @@ def scone_folder(directory: Path) -> Path:
 
 def read_rows(path: Path, domain: Domain) -> list[Row]:
     """The rows of a file, all of them valid. Raises `InvalidData` with every problem of the file."""
+    rows, problems = _read(path, domain)
+    if problems:
+        raise InvalidData(problems)
+    return rows
+
+
+def _read(path: Path, domain: Domain) -> tuple[list[Row], list[str]]:
+    """The lines of a file that are rows, and what is wrong with the others."""
     rows, problems = [], []
     world_error = cache(partial(_world_error, domain))
     for number, line in enumerate(read_lines(path), start=1):
@@ -72,9 +77,7 @@ def read_rows(path: Path, domain: Domain) -> list[Row]:
             rows.append(Row(fields[0], worlds, tuple(fields[2::2]), f"{path}:{number}"))
     if not rows and not problems:
         problems.append(f"{path}: no rows in the file")
-    if problems:
-        raise InvalidData(problems)
-    return rows
+    return rows, problems
 
 
 def _reasons(fields: list[str], world_error: Callable[[str], str | None]) -> Iterator[str]:

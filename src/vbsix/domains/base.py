@@ -80,7 +80,8 @@ class Domain(abc.ABC):
         """64-bit identity: equal for equal states, different otherwise with overwhelming probability."""
 
     def denotation_key(self, state: State) -> UInt32[Array, "2"]:
-        """The same for finished states that match the same targets, so that votes for their programs are added up.
+        """The same for finished states that match the same targets, so that their programs are added up in a
+        reading's confidence and in the votes of a committee.
 
         Two states that are not equal are told apart unless a domain knows better.
         """

@@ -141,7 +141,9 @@ def _reading(domain: str, reading: Reading) -> ReadingFound:
         )
         for command, probability, world in parts
     ]
-    return ReadingFound(commands=commands, probability=reading.probability, confidence=reading.confidence)
+    return ReadingFound(
+        commands=commands, probability=reading.probability, confidence=reading.confidence, share=reading.share
+    )
 
 
 def _pictures(model: Model, worlds: Iterable[str]) -> dict[str, str]:

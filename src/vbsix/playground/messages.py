@@ -82,7 +82,9 @@ class ReadingFound(_Answer):
     commands: list[CommandRead]
     probability: float
     confidence: float
-    """The probability divided by that of all readings that the beam found."""
+    """The probability of its last world, divided by that of all readings that the beam found."""
+    share: float
+    """Its own probability divided likewise."""
 
 
 class ParseAnswer(_Answer):

@@ -7,7 +7,6 @@ of runs on the embedded corpus begin with `synthetic-`.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import operator
 import shlex
@@ -30,7 +29,7 @@ from vbsix.files import read_json, write_json
 from vbsix.parser import Parser, found_committee, make_parser
 from vbsix.plots import curve
 from vbsix.reproduction import paper
-from vbsix.training.config import Config, flatten, override, preset, quick, read_assignments
+from vbsix.training.config import Config, flatten_json, override, preset, quick, read_assignments
 from vbsix.training.judgement import judge
 from vbsix.training.metrics import Row, read_metrics
 from vbsix.training.run import Accuracies, Best, Observer, Run, create_run, evaluate_splits, train
@@ -204,20 +203,15 @@ def data_name(source: str) -> str:
 def _read_same(run: Run, path: Path) -> Result:
     """What a file says of a run, if it is this run. Settings that are newer than the file have their defaults."""
     found = read_json(path)
-    there = _flatten({"config": dataclasses.asdict(Config())})
-    there |= _flatten({**found, "data": data_name(str(found.get("data")))})
-    for name, value in _flatten(_identity(run)).items():
+    there = flatten_json({"config": dataclasses.asdict(Config())})
+    there |= flatten_json({**found, "data": data_name(str(found.get("data")))})
+    for name, value in flatten_json(_identity(run)).items():
         if there.get(name) != value:
             raise VbsixError(
                 f"{path}: made with other settings: {name.removeprefix('config.')} is {there.get(name)}, not {value}. "
                 "Give the settings that it was made with, or another folder with --out."
             )
     return found
-
-
-def _flatten(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by dotted paths, as JSON gives them back."""
-    return dict(flatten(json.loads(json.dumps(tables))))
 
 
 def _look_closer(task: Task, networks: Networks) -> Result:
@@ -254,12 +248,10 @@ def _test_split(run: Run, task: Task) -> dict[str, Split]:
 
 def dev_curve(rows: Sequence[Row]) -> dict[str, list[Any]]:
     """Accuracy on dev over steps: for each number of utterances a list over evaluations of lists over seeds."""
-    evaluated = [row for row in rows if "dev" in row.get("accuracy", {})]
-    steps = sorted({row["step"] for row in evaluated})
-    by_step = [[row["accuracy"]["dev"] for row in evaluated if row["step"] == step] for step in steps]
-    lengths = by_step[0][0] if by_step else ()
-    by_length = {length: [[one[length] for one in seeds] for seeds in by_step] for length in lengths}
-    return {"steps": steps, **by_length}
+    lengths = sorted({length for row in rows for length in row.get("accuracy", {}).get("dev", {})})
+    curves = {length: curve(rows, "accuracy", "dev", length) for length in lengths}
+    steps = [step for step, _ in next(iter(curves.values()), [])]
+    return {"steps": steps, **{length: [values for _, values in points] for length, points in curves.items()}}
 
 
 def _sum_up(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:

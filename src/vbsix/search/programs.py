@@ -89,8 +89,7 @@ def elect_programs(domain: Domain, graph: Graph, size: int) -> Programs:
     That is the sum over the programs found that lead to it. The program is its most probable end, and from there the
     most probable predecessors.
     """
-    end, last, _ = _ends(graph, max(VOTES, size))
-    log_votes, same = _vote(domain, graph, size)
+    end, last, log_votes, same = _vote(domain, graph, size)
     first = jnp.argmax(same, axis=1) == jnp.arange(same.shape[0])  # its most probable end
     log_votes, chosen = jax.lax.top_k(jnp.where(first, log_votes, -jnp.inf), min(size, same.shape[0]))
     return _follow_back(graph, end[chosen], last[chosen], log_votes)
@@ -98,11 +97,14 @@ def elect_programs(domain: Domain, graph: Graph, size: int) -> Programs:
 
 def log_denotations(domain: Domain, graph: Graph, size: int) -> Float[Array, " P"]:
     """For each of `complete_programs`, the probability of all programs found that lead where it leads."""
-    return _vote(domain, graph, size)[0][:size]
+    _, _, log_votes, _ = _vote(domain, graph, size)
+    return log_votes[:size]
 
 
-def _vote(domain: Domain, graph: Graph, size: int) -> tuple[Float[Array, " n"], Bool[Array, "n n"]]:
-    """The probability of each of the most probable ends' denotations, and which ends have the same one."""
+def _vote(
+    domain: Domain, graph: Graph, size: int
+) -> tuple[Int[Array, " n"], Int[Array, " n"], Float[Array, " n"], Bool[Array, "n n"]]:
+    """The most probable ends (see `_ends`), the probability of their denotations, and which have the same one."""
     tokens = graph.expansion.kind.shape[2]
     end, last, log_probability = _ends(graph, max(VOTES, size))
     before = jax.tree.map(lambda leaf: leaf[end, last // tokens], graph.beam.states)
@@ -110,7 +112,7 @@ def _vote(domain: Domain, graph: Graph, size: int) -> tuple[Float[Array, " n"], 
     reached = jax.tree.map(lambda leaf: leaf[jnp.arange(leaf.shape[0]), last % tokens], successors)
     keys = jax.vmap(domain.denotation_key)(reached)
     same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
-    return jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1), same
+    return end, last, jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1), same
 
 
 def _ends(graph: Graph, size: int) -> tuple[Int[Array, " n"], Int[Array, " n"], Float[Array, " n"]]:

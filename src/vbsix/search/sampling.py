@@ -41,7 +41,6 @@ def sample_programs(
     instructions: int,
     size: int,
     epsilon: float,
-    prune: bool = False,
 ) -> Samples:
     """Draws programs, a token at a time; see `drawing`.
 
@@ -53,7 +52,6 @@ def sample_programs(
         instructions: the largest number of instructions; sets all shapes.
         size: how many programs.
         epsilon: see `drawing`.
-        prune: whether tokens to dead ends are not drawn.
     """
     length = instructions * domain.max_tokens_per_instruction
 
@@ -63,9 +61,6 @@ def sample_programs(
         successors, valid = domain.expand(state)
         going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
         valid &= going
-        if prune:
-            ends = jax.vmap(domain.instructions_done)(successors) == problem.instructions
-            valid &= ends | ~jax.vmap(domain.is_dead_end)(successors)
         token = jax.random.categorical(key, drawing(policy, state, valid, epsilon))
         moved = jnp.any(valid)
         following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)

@@ -85,7 +85,7 @@ def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], origin: O
         except (VbsixError, OSError) as error:
             damaged.append(str(error))
             continue
-        if origin is not None and (differences := _differences(manifest.get("origin", {}), origin)):
+        if origin is not None and (differences := _differences(manifest.get("origin"), origin)):
             raise VbsixError(
                 f"{candidate}: made with {' and '.join(differences)}; "
                 "resume as its run was begun, or start a new run in another folder."
@@ -119,8 +119,10 @@ def from_tensors(tensors: dict[str, np.ndarray], like: Any, path: Path) -> Any:
     return jax.tree_util.tree_unflatten(structure, [tensors[name] for name in names])
 
 
-def _differences(there: Mapping[str, Any], here: Origin) -> list[str]:
+def _differences(there: Mapping[str, Any] | None, here: Origin) -> list[str]:
     """What a checkpoint was made with, where it is not what is here; long values are not told."""
+    if there is None:
+        return ["an earlier version of vbsix"]
     found = []
     for name, value in here.items():
         if there.get(name) != value:

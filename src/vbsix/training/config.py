@@ -92,8 +92,8 @@ class TrainingConfig:
     value_states: int = 512
     """Most states of an example that the critic trains on in one step."""
     alpha: float = 0.0
-    """Weighs examples by the probability of their correct programs to this power: 0 for marginal likelihood, 1 for
-    expected reward (Guu et al. 2017). So examples that the words do not explain count for less."""
+    """Weighs examples by the probability of their correct programs, as the search has it, to this power: 0 for marginal
+    likelihood, 1 for expected reward (Guu et al. 2017). So examples that the words do not explain count for less."""
     beta: float = 1.0
     """Exponent of the weights of extracted programs; below 1, improbable ones count for more (Guu et al. 2017)."""
     samples: int = 32
@@ -170,8 +170,8 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "paper-vbsix": {**_AS_PUBLISHED, "training.critic": True},
     "paper-mml": {**_AS_PUBLISHED, "search.space": "program", "search.program_beam": 32},
 }
-"""The paper's methods and its two ablations, each a handful of settings; `paper-` has exploration, mask, extraction and
-labels as published too."""
+"""The paper's methods and its two ablations, each a handful of settings; `paper-` has exploration, mask, extraction,
+labels and words as published too."""
 AS_PUBLISHED = ("paper-vbsix", "paper-mml")
 
 DOMAINS: Mapping[str, Mapping[str, Any]] = {
@@ -182,7 +182,7 @@ DOMAINS: Mapping[str, Mapping[str, Any]] = {
 """The paper's hyper-parameters that depend on the domain."""
 
 OURS_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"network.renormalise": False, "search.prune": True}}
-"""What dev chose in a domain for all methods but those `as published`."""
+"""What dev chose in a domain for all methods that search, but those as published."""
 
 QUICK: Mapping[str, Any] = {
     "data.lengths": (1, 2, 3),
@@ -216,7 +216,7 @@ def quick(domain: str, method: str = "vbsix") -> Config:
 
 def preset(domain: str, method: str = "vbsix") -> Config:
     """The paper's settings of a method in a domain; for other domains, the defaults."""
-    ours = {} if method in AS_PUBLISHED else OURS_BY_DOMAIN.get(domain, {})
+    ours = {} if method in (*AS_PUBLISHED, "reinforce") else OURS_BY_DOMAIN.get(domain, {})
     settings = {**_settings_of(method), **DOMAINS.get(domain, {}), **ours}
     if domain in PAPER_SETTINGS:
         paper = PAPER_SETTINGS[domain]
@@ -360,8 +360,8 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
         value = float(value)
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise VbsixError(f"{name}: expected {_TYPES[wanted]}, not {value!r}.")
-    if name == "training.dropout" and value == 1:
-        raise VbsixError(f"{name}: expected a number below 1, at which nothing would be read, not {value!r}.")
+    if name in ("training.dropout", "training.sample_epsilon") and value == 1:
+        raise VbsixError(f"{name}: expected a number below 1, at which nothing would be learned, not {value!r}.")
     if wanted in (int, float):
         least = 1 if wanted is int and name not in _MAY_BE_ZERO else 0
         most = 1 if name.endswith(("epsilon", "_share", "dropout")) else math.inf
@@ -391,6 +391,11 @@ def flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
+
+
+def flatten_json(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, as JSON gives the values back."""
+    return dict(flatten(json.loads(json.dumps(tables))))
 
 
 def _read_value(text: str) -> Any:

@@ -38,13 +38,8 @@ def mml_loss(
     constant = stop_gradient(jnp.where(found, log_probability, -jnp.inf))
     weights = mml_weights(constant, beta)
     if alpha:
-        weights *= example_weight(jax.nn.logsumexp(constant), alpha)
+        weights *= jnp.exp(alpha * jax.nn.logsumexp(constant))
     return -jnp.sum(weights * jnp.where(found, log_probability, 0.0))
-
-
-def example_weight(log_found: Float[Array, ""], alpha: float) -> Float[Array, ""]:
-    """The probability of all that was found for an example to the power of alpha; 1 if nothing was."""
-    return jnp.exp(alpha * jnp.where(jnp.isfinite(log_found), log_found, 0.0))
 
 
 class Flow(NamedTuple):
@@ -103,7 +98,7 @@ def graph_loss(
         log_found: the log of the probability of all correct paths.
         alpha: see `mml_loss`.
     """
-    weights = stop_gradient(posterior * example_weight(log_found, alpha) if alpha else posterior)
+    weights = stop_gradient(posterior * jnp.exp(alpha * log_found) if alpha else posterior)
     return -jnp.sum(weights * jnp.where(posterior > 0, log_policy, 0.0))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from vbsix.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.models import Policy
 from vbsix.training.checkpoint import Origin, from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
-from vbsix.training.config import Config, flatten, from_tables
+from vbsix.training.config import Config, flatten_json, from_tables
 from vbsix.training.devices import put_on_all, release
 from vbsix.training.metrics import Accuracies, MetricsFile, PendingMetrics, Row
 from vbsix.training.step import Learner, Metrics
@@ -320,8 +319,8 @@ def _save(run: Run, state: _State) -> None:
 
 
 def _restore(run: Run, task: Task) -> _State:
-    relevant = dataclasses.asdict(dataclasses.replace(run.config, run=Config().run))
-    origin = {"vbsix": __version__, **dict(flatten(json.loads(json.dumps(relevant)))), "data": task.fingerprint()}
+    relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
+    origin = {"vbsix": __version__, **flatten_json(relevant), "data": task.fingerprint()}
     found = load_checkpoint(run.checkpoints, learner_shapes(task.domain, run.config, run.seeds), run.seeds, origin)
     if found is None:
         learners = create_learners(task.domain, run.config, jnp.asarray(run.seeds))

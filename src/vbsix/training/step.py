@@ -385,7 +385,6 @@ def _learn_from_samples(
         instructions=example.words.shape[0],
         size=config.training.samples,
         epsilon=config.training.sample_epsilon,
-        prune=config.search.prune,
     )
 
     # Of what the programs were drawn from, not of π alone: else what random tokens bring in for no reward is made ever

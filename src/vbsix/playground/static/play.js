@@ -35,12 +35,12 @@ function drawReading(readings, reading, place, chosen, onchoose) {
     return h("li", {}, other ? h("mark", { title: command.tokens.join(" ") }, words) : words);
   });
   const bar = h("span", { className: "bar" });
-  bar.style.setProperty("--share", reading.confidence);
+  bar.style.setProperty("--share", reading.share);
   return h(
     "label",
     { className: "reading" },
     input,
-    h("span", { className: "confidence" }, bar, share(reading.confidence)),
+    h("span", { className: "confidence" }, bar, share(reading.share)),
     h("ol", {}, commands)
   );
 }
