@@ -56,6 +56,11 @@ def test_the_presets_are_those_of_the_paper(domain):
     )
 
 
+def test_scene_is_learned_from_single_instructions_first():
+    assert (quick("scene").training.short_first, quick("scene").search.prune) == (700, True)
+    assert (quick("alchemy").training.short_first, quick("alchemy").search.prune) == (0, False)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("make", [preset, quick])
 def test_a_method_is_recognised_by_its_settings(make, method):

@@ -59,9 +59,8 @@ EMBEDDED: Mapping[str, Any] = {
     "training.value_states": 256,
 }
 """On the embedded corpus, what differs from `quick`: its sequences are as long as SCONE's."""
-EMBEDDED_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"training.short_first": 1500, "search.prune": True}}
-"""What differs in one domain alone: most of scene's sequences are too long to begin with, and most of its stacks dead
-ends."""
+EMBEDDED_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"training.short_first": 1500}}
+"""What differs in one domain alone: most of scene's sequences are too long to begin with."""
 METRICS = ("hit", "hit_longest", "value_error", "value_error_high", "paths", "correct_discarded", "policy_loss")
 """What a result keeps of a run's metrics."""
 MOST_POINTS = 200
