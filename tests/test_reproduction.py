@@ -13,7 +13,7 @@ from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pytest
-from training.tiny import ARGUMENTS
+from training.tiny import ARGUMENTS, Watcher
 
 from vbsix.cli import main
 from vbsix.data.synthetic import write_corpus
@@ -21,14 +21,16 @@ from vbsix.evaluation import predict_rows, report
 from vbsix.parser import load_committee
 from vbsix.reproduction import page, runs
 from vbsix.reproduction.page import fill_page, read_results, table_rows
-from vbsix.reproduction.runs import EMBEDDED, EMBEDDED_BY_DOMAIN, MOST_POINTS, Timed, plan
+from vbsix.reproduction.runs import EMBEDDED, EMBEDDED_BY_DOMAIN, MOST_POINTS, TRIALS, Timed, finish, plan
 from vbsix.reproduction.targets import TARGETS, FigureTarget
+from vbsix.reproduction.trials import trial_rows
 from vbsix.training.config import override, preset, quick
-from vbsix.training.run import Best, Run, Trained, open_run
+from vbsix.training.run import Best, Interrupted, Run, Trained, open_run
 from vbsix.training.step import Learner, Networks
 from vbsix.training.task import load_task
 
 # As many seeds as other tests have, so that what they have compiled is found on disk.
+SETTINGS = [argument.removeprefix("--set=") for argument in ARGUMENTS]
 TINY = [*ARGUMENTS, "--seeds=3", "--domains=tangrams", "--methods=vbsix"]
 NAME = "synthetic-tangrams-vbsix"
 KEYS = {
@@ -109,9 +111,8 @@ def test_a_result_says_what_was_run_and_what_came_of_it(ended):
     together = report([predict_rows(committee, task.splits["held-out"].rows)]).accuracy
     assert result["committee"]["accuracy"] == {"held-out": together}
     assert set(result["best"]["steps"]) <= {6, 10}
-    assert {"hit", "hit_longest", "value_error", "paths", "correct_discarded", "policy_loss"} <= result[
-        "metrics"
-    ].keys()
+    by_length = {name + kind for name in ("hit", "paths", "correct_discarded") for kind in ("", "_longest")}
+    assert by_length | {"value_error", "policy_loss"} <= result["metrics"].keys()
     assert result["metrics"]["hit"]["steps"] == [4, 6, 8, 10]
     assert result["dev"]["steps"] == [6, 10]
     for length, last in result["accuracy"]["dev"].items():
@@ -131,7 +132,7 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     lines = (out / "synthetic-table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
-    assert len(by_run) == 24
+    assert len(by_run) == 30
     shares = read_result(out, NAME)["accuracy"]["held-out"]["1"]
     assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{100 * sum(shares) / 3:.1f} ± ")
     assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-", "-"]
@@ -164,6 +165,48 @@ def test_a_run_that_was_broken_off_goes_on_elsewhere_as_if_it_was_not(ended, tmp
     found, wanted = (read_result(out, NAME) for out in (tmp_path / "there", ended[0]))
     for name in KEYS - {"seconds", "date"}:
         assert found[name] == wanted[name], name
+
+
+def test_a_run_that_is_broken_off_is_a_trial_until_it_ends(ended, tmp_path):
+    (run,) = (run for run in plan(["vbsix"], "synthetic", tmp_path, 3, SETTINGS) if run.config.domain == "tangrams")
+    with pytest.raises(Interrupted):
+        finish("accuracy", run, Watcher(stop_at=8), "vbsix ...")
+    (trial,) = read_results(tmp_path / "results" / "trials").values()
+    assert (trial["steps"], trial["command"], trial["dev"]["steps"]) == (6, "vbsix ...", [6]), "step 8 has no row yet"
+    wanted = read_result(ended[0], NAME)
+    assert trial["dev"]["1"][0] == wanted["dev"]["1"][0]
+    assert trial["config"] == wanted["config"]
+    assert finish("accuracy", run, Watcher(), "vbsix ...")["dev"] == wanted["dev"]
+    assert not read_results(tmp_path / "results" / "trials")
+
+
+def test_a_trial_stands_beside_the_run_that_is_most_like_it(tmp_path):
+    def told(steps, three, five, hit):
+        dev = {"steps": steps, "3": [[share, share + 0.5] for share in three], "5": [[share] for share in five]}
+        return {"dev": dev, "metrics": {"hit_longest": {"mean": [0.0, hit]}}}
+
+    def planned(method, *changes):
+        return plan([method], "data", tmp_path, 2, changes)[1]
+
+    results = {
+        planned("vbsix"): told([5, 10, 15], [0.0, 0.2, 0.4], [0.0, 0.1, 0.2], 0.9),
+        planned("mml"): told([10], [0.25], [0.125], 0.75),
+        planned("value-only"): told([5], [0.0], [0.0], 0.5),
+        plan(["vbsix"], "data", tmp_path, 2, ["search.epsilon=0.5"])[2]: told([10], [0.0], [0.0], 0.0),
+    }
+    trials = {
+        planned("vbsix", "search.epsilon=0.5", "training.steps=10"): told([5, 10], [0.0, 0.5], [0.0, 0.25], 0.875),
+        planned("mml", "data.lengths=[1]"): told([10], [0.1], [0.2], 0.3),
+        planned("mml", "training.critic=true"): told([5], [0.1], [0.2], 0.3),
+        planned("mml", "search.beam=9"): told([20], [0.1], [0.2], 0.3),
+    }
+    beside = ["vbsix", "45.0 ± 35.4", "10.0"]
+    assert trial_rows(trials, results) == [
+        ["alchemy", "vbsix", "`search.epsilon=0.5`", "10", "0.88", "75.0 ± 35.4", "25.0", *beside],
+        ["alchemy", "mml", "`data.lengths=[1]`", "10", "0.30", "35.0 ± 35.4", "20.0", "mml", "50.0 ± 35.4", "12.5"],
+        ["alchemy", "mml", "none", "5", "0.30", "35.0 ± 35.4", "20.0", "value-only", "25.0 ± 35.4", "0.0"],
+        ["alchemy", "mml", "-", "20", "0.30", "35.0 ± 35.4", "20.0", "-", "-", "-"],
+    ]
 
 
 def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
@@ -254,9 +297,9 @@ def test_the_test_split_is_read_only_where_it_is_shown(ended, tmp_path):
 
 def test_the_committed_page_agrees_with_the_committed_results():
     root = Path(__file__).parents[1]
-    results = read_results(root / "results")
+    results, trials = read_results(root / "results"), read_results(root / "results" / TRIALS)
     readme, text = ((root / path).read_text() for path in (page.README, page.PAGE))
-    assert fill_page(text, results) == text, "make it anew: vbsix reproduce page --out ."
+    assert fill_page(text, results, trials) == text, "make it anew: vbsix reproduce page --out ."
     assert fill_page(readme, results) == readme
     assert "<!-- short -->" in readme
     for name, target in TARGETS.items():
@@ -272,7 +315,7 @@ def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
     (tmp_path / "docs" / "figures").mkdir(parents=True)
     (tmp_path / "docs" / "results.md").write_text(
         "Ours.\n<!-- ours -->\n<!-- table2 synthetic -->\nold\n<!-- end -->\nkept\n<!-- table1 -->\n<!-- end -->\n"
-        "<!-- figure5 synthetic -->\n<!-- end -->\n<!-- runs -->\n<!-- end -->\n"
+        "<!-- figure5 synthetic -->\n<!-- end -->\n<!-- trials -->\n<!-- end -->\n<!-- runs -->\n<!-- end -->\n"
     )
     shutil.copytree(ended[0] / "results", tmp_path / "results")
     made = reproduce("page", tmp_path)
@@ -304,7 +347,7 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     assert ["alchemy", "execution-256-rests", "5", "-", "-", "-", "-"] in rows
     wide = next(run for run in results if run.folder.name == "scene-execution-256-rests")
     assert (wide.config.search.beam, wide.config.data.rests, wide.config.training.critic) == (256, True, False)
-    assert len(rows) == 48
+    assert len(rows) == 60
     one = next(run for run in results if run.folder.name == "alchemy-vbsix")
     half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
     result = {"accuracy": half, "best": {"accuracy": all_of_them}, "committee": {"accuracy": {"test": {"3": [0.625]}}}}

@@ -60,6 +60,23 @@ def test_a_batch_without_a_find_changes_nothing(method):
     assert not changed(before, after)
 
 
+def test_of_the_longest_examples_is_what_is_of_them_alone():
+    config = tiny_config(search__beam=96)
+    words = random_words(REMOVE.instructions, config.network.word)
+    seeds = jnp.arange(1)
+    for instructions in (1, 2):
+        arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, [REMOVE], words, instructions, config.data.max_words))
+        _, metrics = train_chunk(
+            *(DOMAIN, config, create_learners(DOMAIN, config, seeds), seeds, words.vectors, arrays, jnp.int32(0)),
+            steps=1,
+            critic_ranks=False,
+        )
+        for name in ("hit", "paths", "correct_discarded"):
+            assert metrics[name].count > 0
+            longest = metrics[name] if instructions == 1 else (0, 0)
+            assert tuple(metrics[f"{name}_longest"]) == tuple(longest), "room for 2 instructions makes 1 a short one"
+
+
 def test_the_learning_rate_falls_over_the_last_steps():
     config = tiny_config(training__steps=100, training__decay_share=0.2)
     assert [float(_decayed(config, jnp.int32(number))) for number in (0, 80, 90, 100)] == [1, 1, 0.5, 0]

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from vbsix.files import read_json, write_bytes
 from vbsix.pages import MISSING, fill_parts, find_parts, read_page, to_markdown
 from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
-from vbsix.reproduction.runs import DOMAINS, Result, Results, lacks
+from vbsix.reproduction.runs import DOMAINS, TRIALS, Result, Results, lacks
 from vbsix.reproduction.targets import IN_SHORT, TARGETS, FigureTarget, TableTarget, Target
+from vbsix.reproduction.trials import COLUMNS, NOTE, trial_rows
 from vbsix.training.config import from_tables
 from vbsix.training.run import Run
 from vbsix.training.task import SYNTHETIC
@@ -23,11 +24,12 @@ README = Path("README.md")
 """Has parts too, if it is there."""
 RESULTS = Path("results")
 RUNS = "runs"
-"""The name of the part that lists all runs."""
+"""The name of the part that lists all runs; that of trials is `TRIALS`."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the embedded corpus."""
 _TARGETS: Mapping[str, Target] = {**TARGETS, "short": IN_SHORT}
-_PARTS = (RUNS, *_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
+_OF_TARGETS = (*_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
+_PARTS = (RUNS, TRIALS, *_OF_TARGETS)
 
 
 def write_page(folder: Path) -> list[Path]:
@@ -36,15 +38,15 @@ def write_page(folder: Path) -> list[Path]:
     Returns:
         The files written.
     """
-    page, results = folder / PAGE, read_results(folder / RESULTS)
+    page, results, trials = folder / PAGE, read_results(folder / RESULTS), read_results(folder / RESULTS / TRIALS)
     text = read_page(folder, PAGE, RESULTS)
     files = [page]
-    for part in find_parts(text, _PARTS):
-        target, chosen = _TARGETS.get(part.removesuffix(_EMBEDDED)), _choose(part, results)
+    for part in find_parts(text, _OF_TARGETS):
+        target, chosen = _TARGETS[part.removesuffix(_EMBEDDED)], _choose(part, results)
         if isinstance(target, FigureTarget) and chosen:
             files.append(page.parent / _figure_file(part))
             save(draw_figure(target, chosen), files[-1])
-    write_bytes(page, fill_page(text, results).encode())
+    write_bytes(page, fill_page(text, results, trials).encode())
     if (readme := folder / README).exists():
         files.append(readme)
         write_bytes(readme, fill_page(readme.read_text(encoding="utf-8"), results).encode())
@@ -61,16 +63,19 @@ def read_results(folder: Path) -> dict[Run, Result]:
     return results
 
 
-def fill_page(text: str, results: Mapping[Run, Result]) -> str:
+def fill_page(text: str, results: Mapping[Run, Result], trials: Mapping[Run, Result] | None = None) -> str:
     """The text with what stands between `<!-- TARGET -->` and `<!-- end -->` made anew.
 
-    `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs.
+    `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs, `<!-- trials
+    -->` the table of what was tried on dev.
     """
 
     def make(part: str) -> str:
-        chosen = _choose(part, results)
+        chosen = {RUNS: results, TRIALS: trials}[part] if part in (RUNS, TRIALS) else _choose(part, results)
         if not chosen:
             return "No run of these has ended yet."
+        if part == TRIALS:
+            return f"{to_markdown([COLUMNS, *trial_rows(chosen, results)])}\n\n{NOTE}"
         if part == RUNS:
             return "\n".join(_origins(chosen))
         match _TARGETS[part.removesuffix(_EMBEDDED)]:
@@ -88,9 +93,7 @@ def _figure_file(part: str) -> str:
 
 
 def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
-    """The results that a part of the page shows, in order."""
-    if part == RUNS:
-        return dict(results)
+    """The results that a target's part of the page shows, in order."""
     target = _TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
         (run.config.domain, run.method): run

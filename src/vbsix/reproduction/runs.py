@@ -1,7 +1,7 @@
 """Runs that lie in one folder and are done bit by bit, and what comes of them.
 
-A run is in `runs/DOMAIN-METHOD`. What came of it is in `results/DOMAIN-METHOD.json`, from which all else is made. Names
-of runs on the embedded corpus begin with `synthetic-`.
+A run is in `runs/DOMAIN-METHOD`. What came of it is in `results/DOMAIN-METHOD.json`, from which all else is made; what
+one told that was broken off, in `results/trials/`. Names of runs on the embedded corpus begin with `synthetic-`.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ from vbsix.reproduction import paper
 from vbsix.training.config import Config, flatten_json, override, preset, quick, read_assignments
 from vbsix.training.judgement import judge
 from vbsix.training.metrics import Row, read_metrics
-from vbsix.training.run import Accuracies, Best, Observer, Run, create_run, evaluate_splits, train
+from vbsix.training.run import Accuracies, Best, Interrupted, Observer, Run, create_run, evaluate_splits, train
 from vbsix.training.spurious import find_spurious, predict_longest, worlds_between
 from vbsix.training.step import Networks
 from vbsix.training.task import SYNTHETIC, Split, Task, load_task
 
 _WIDE = {"search.beam": 256, "training.policy_states": 1024}
-_RESTS = {"data.own_words": 3, "data.rests": True, "training.short_first": 2000, "training.decay_share": 0.3}
+_WORDS = {"data.own_words": 3}
+_RESTS = {**_WORDS, "data.rests": True, "training.short_first": 2000, "training.decay_share": 0.3}
 _PRIOR_WORK = {"data.split": "train-orig", "data.lengths": (0,)}
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mml-64": ("mml", {"search.beam": 64}),
     "execution-256": ("execution-only", _WIDE),
+    "vbsix-words": ("vbsix", _WORDS),
+    "execution-256-words": ("execution-only", {**_WIDE, **_WORDS}),
     "vbsix-rests": ("vbsix", _RESTS),
     "execution-256-rests": ("execution-only", {**_WIDE, **_RESTS}),
     "mml-orig": ("mml", _PRIOR_WORK),
@@ -61,10 +64,16 @@ EMBEDDED: Mapping[str, Any] = {
 """On the embedded corpus, what differs from `quick`: its sequences are as long as SCONE's."""
 EMBEDDED_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"training.short_first": 1500}}
 """What differs in one domain alone: most of scene's sequences are too long to begin with."""
-METRICS = ("hit", "hit_longest", "value_error", "value_error_high", "paths", "correct_discarded", "policy_loss")
+BY_LENGTH = ("hit", "paths", "correct_discarded")
+METRICS = (
+    *(name + examples for name, examples in product(BY_LENGTH, ("", "_longest"))),
+    *("value_error", "value_error_high", "policy_loss"),
+)
 """What a result keeps of a run's metrics."""
 MOST_POINTS = 200
 """Of each of them."""
+TRIALS = "trials"
+"""The folder, in that of results, of runs that were broken off."""
 TEST = {"scone": "test", SYNTHETIC: "held-out"}
 """The split that results are of."""
 Result = dict[str, Any]
@@ -115,6 +124,8 @@ def lacks(needs: str, run: Run, result: Result | None) -> bool:
 def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     """Trains a run to its end, from where it was broken off, measures it and writes its result.
 
+    If it is broken off again, what it has told so far is written as a trial.
+
     Args:
         needs: what is to be in the result; the test split is not read unless this is `test`, or it was read before.
         run: begun or not; see `find_result` for whether it can be gone on with.
@@ -134,26 +145,38 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     task = load_task(run.config, run.source) if begun else create_run(run)
     reads_test = needs == "test" or _is_tested(run, before or {})
     tested = dataclasses.replace(task, splits=_test_split(run, task) if reads_test else {})  # before hours are spent
-    trained = train(run, task, observer)
+    try:
+        trained = train(run, task, observer)
+    except Interrupted:
+        if (rows := read_metrics(run.metrics)) and dev_curve(rows)["steps"]:
+            write_json(_trial_file(run), _history(run, rows, command))
+        raise
     networks, best = trained.learners.networks, trained.best
-    rows = read_metrics(run.metrics)
     result = {
-        **_identity(run),
-        "domain": run.config.domain,
-        "steps": run.config.training.steps,
+        **_history(run, read_metrics(run.metrics), command),
         "seconds": trained.seconds,
         "accuracy": trained.accuracies | evaluate_splits(tested, networks.policy, run.config),
         "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, best.policies, run.config)},
         "committee": {"accuracy": evaluate_committee(tested, run, best)},
         **_look_closer(task, networks),
+    }
+    write_json(_result_file(run), result)
+    _trial_file(run).unlink(missing_ok=True)
+    return result
+
+
+def _history(run: Run, rows: Sequence[Row], command: str) -> Result:
+    """What a run told while it was trained, and how it was made."""
+    return {
+        **_identity(run),
+        "domain": run.config.domain,
+        "steps": max((row["step"] for row in rows), default=0),
         "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
         "dev": dev_curve(rows),
         "command": command,
         "date": datetime.now(UTC).date().isoformat(),
         **environment(),
     }
-    write_json(_result_file(run), result)
-    return result
 
 
 def command_for(name: str, run: Run, assignments: Sequence[str]) -> str:
@@ -182,6 +205,10 @@ class Timed:
 
 def _result_file(run: Run) -> Path:
     return run.folder.parents[1] / "results" / f"{run.folder.name}.json"
+
+
+def _trial_file(run: Run) -> Path:
+    return _result_file(run).parent / TRIALS / f"{run.folder.name}.json"
 
 
 def _identity(run: Run) -> Result:

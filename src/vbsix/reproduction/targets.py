@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from vbsix.pages import MISSING
 from vbsix.reproduction import paper
@@ -18,7 +19,10 @@ BETWEEN = 4
 """The worlds in between of five utterances."""
 TESTED = ("last step", "best on dev", "together")
 """What is measured on test."""
-TABLE1 = ("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256", "vbsix-rests", "execution-256-rests")
+TABLE1 = (
+    *("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256"),
+    *(method + change for change, method in product(("-words", "-rests"), ("vbsix", "execution-256"))),
+)
 WITH_CRITIC = ("vbsix", "vbsix-rests")
 
 
@@ -78,21 +82,17 @@ def _accuracy_rows(
 ) -> Iterator[list[str]]:
     published = paper.ACCURACY[paper_split][run.config.domain].get(run.method, {})
     for length in run.config.data.evaluation:
-        ours = [_spread(one.get(str(length), []), 100) for one in measured]
+        ours = [spread(one.get(str(length), []), 100) for one in measured]
         yield [run.config.domain, run.method, str(length), *ours, _published(run, published.get(length))]
 
 
 def _analysis_rows(run: Run, result: Result) -> Iterator[list[str]]:
     published = run.method == "vbsix"
     for name, theirs in paper.ANALYSIS[run.config.domain].items():
-        averages = result.get("metrics", {}).get(name, {}).get("average", [])
-        yield [
-            run.config.domain,
-            run.method,
-            name.replace("_", " "),
-            _spread(averages),
-            _published(run, theirs if published else None),
-        ]
+        metrics = result.get("metrics", {})
+        ours = [spread(metrics.get(f"{name}{kind}", {}).get("average", [])) for kind in ("", "_longest")]
+        about = run.config.domain, run.method, name.replace("_", " ")
+        yield [*about, *ours, _published(run, theirs if published else None)]
 
 
 def _prior_rows(run: Run, result: Result) -> Iterator[list[str]]:
@@ -109,14 +109,14 @@ def _critic_rows(run: Run, result: Result) -> Iterator[list[str]]:
             continue
         found = result.get("critic", {}).get(name, {"states": [], "share": []})
         published = _published(run, theirs if scene and run.method == "vbsix" else None)
-        shown = name, _spread(found["states"]), _spread(found["share"], 100)
+        shown = name, spread(found["states"]), spread(found["share"], 100)
         yield [run.config.domain, run.method, *shown, published]
 
 
 def _spurious_rows(run: Run, result: Result) -> Iterator[list[str]]:
     spurious, between = result.get("spurious", {}), result.get("between", {}).get("dev", {})
-    after = [_spread(between.get(str(end), []), 100) for end in range(1, BETWEEN + 1)]
-    yield [run.config.domain, run.method, *(_spread(spurious.get(name, []), 100) for name in (FOUND, "dev")), *after]
+    after = [spread(between.get(str(end), []), 100) for end in range(1, BETWEEN + 1)]
+    yield [run.config.domain, run.method, *(spread(spurious.get(name, []), 100) for name in (FOUND, "dev")), *after]
 
 
 def _published(run: Run, number: float | tuple[float, float] | None) -> str:
@@ -126,11 +126,11 @@ def _published(run: Run, number: float | tuple[float, float] | None) -> str:
     return "{} ± {}".format(*number) if isinstance(number, tuple) else str(number)
 
 
-def _spread(values: Sequence[float | None], scale: float = 1) -> str:
+def spread(values: Sequence[float | None], scale: float = 1) -> str:
     """The mean and the standard deviation of what is known."""
     known = [scale * value for value in values if value is not None]
-    spread = f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else ""
-    return f"{statistics.mean(known):.1f}{spread}" if known else MISSING
+    deviation = f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else ""
+    return f"{statistics.mean(known):.1f}{deviation}" if known else MISSING
 
 
 IN_SHORT = TableTarget(
@@ -173,10 +173,10 @@ TARGETS: Mapping[str, Target] = {
     ),
     "analysis": TableTarget(
         "Analysis: what the beam holds in execution space",
-        WITH_CRITIC,
-        ("domain", "method", "property", "ours", "paper"),
+        (*WITH_CRITIC, "vbsix-words"),
+        ("domain", "method", "property", "all examples", "the longest", "paper"),
         _analysis_rows,
-        "Ours are over all steps and all training examples, the paper's over its examples of 5 utterances.",
+        "Over all steps; the longest training examples are those of 5 utterances, of which the paper's numbers are.",
     ),
     "prior-work": TableTarget(
         "Prior work: test accuracy after training on examples of 1 and 2 utterances, %",

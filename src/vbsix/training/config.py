@@ -310,7 +310,7 @@ def _lines(config: Any, wanted: Iterable[str]) -> Iterator[str]:
         choices = typing.get_args(types[name]) if typing.get_origin(types[name]) is Literal else ()
         meaning = meanings.get(name, "") + (f" One of: {', '.join(choices)}." if choices else "")
         yield from textwrap.wrap(meaning.strip(), 100, initial_indent="# ", subsequent_indent="# ")
-        yield f"{name} = {_write_value(getattr(config, name))}"
+        yield f"{name} = {write_value(getattr(config, name))}"
 
 
 def _meanings(kind: type) -> dict[str, str]:
@@ -414,9 +414,10 @@ def _read_value(text: str) -> Any:
         return text
 
 
-def _write_value(value: Any) -> str:
+def write_value(value: Any) -> str:
+    """A setting's value as TOML has it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_write_value, value))}]"
+        return f"[{', '.join(map(write_value, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -354,15 +354,12 @@ DISCARDED_EVERY = 50
 
 def _search_metrics(config: Config, graph: Graph, example: Arrays, number: Int[Array, ""]) -> Metrics:
     active = jnp.any(graph.beam.alive, axis=1)
-    metrics = _hit_metrics(graph.hit, example) | {
-        "paths": _over(jnp.sum(graph.beam.paths, axis=1), active),
-        "late_share": _over(graph.expansion.late, active),
-    }
+    metrics = {"hit": _always(graph.hit), "paths": _over(jnp.sum(graph.beam.paths, axis=1), active)}
     if config.search.space == "execution":
         counts = number % DISCARDED_EVERY == 0
         discarded = jax.lax.cond(counts, lambda: correct_discarded(graph, join(graph, "execution")), lambda: 0)
         metrics["correct_discarded"] = _over(discarded, counts)
-    return metrics
+    return _with_longest(metrics, example) | {"late_share": _over(graph.expansion.late, active)}
 
 
 def _learn_from_samples(
@@ -395,14 +392,14 @@ def _learn_from_samples(
     log_drawings = jax.vmap(jax.vmap(log_drawing))(samples.states, samples.valid)
     log_probability = sequence_log_probability(log_drawings, samples.tokens)
     loss = reinforce_loss(log_probability, samples.reward, config.training.baseline)
-    hits = _hit_metrics(jnp.any(samples.reward > 0), example)
+    hits = _with_longest({"hit": _always(jnp.any(samples.reward > 0))}, example)
     return loss, hits | {"policy_loss": _always(loss), "reward": _always(jnp.mean(samples.reward))}
 
 
-def _hit_metrics(hit: Bool[Array, ""], example: Arrays) -> Metrics:
-    """Whether a correct program was found, and the same of examples of the greatest length alone."""
+def _with_longest(metrics: Metrics, example: Arrays) -> Metrics:
+    """Metrics, and the same of examples of the greatest length alone."""
     longest = (example.instructions == example.words.shape[0]).astype(jnp.float32)
-    return {"hit": _always(hit), "hit_longest": Mean(hit * longest, longest)}
+    return metrics | {f"{name}_longest": Mean(*(longest * part for part in mean)) for name, mean in metrics.items()}
 
 
 def _always(value: Any) -> Mean:
