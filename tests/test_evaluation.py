@@ -6,7 +6,8 @@ from tiny_run import make_run
 
 from vbsix.data.examples import Row
 from vbsix.evaluation import Prediction, bootstrap_interval, calibration, predict_rows, report
-from vbsix.parser import Parse, Reading, load_all
+from vbsix.loading import load_all
+from vbsix.parser import Parse, Reading
 from vbsix.training.run import evaluate_splits
 
 UTTERANCES = ("drop the first", "drop the last", "bring it back")

@@ -15,7 +15,7 @@ from tiny_run import SEEDS, STEPS, make_run
 import vbsix
 from vbsix import VbsixError
 from vbsix.files import read_tensors, write_tensors
-from vbsix.parser import load_all
+from vbsix.loading import load_all
 from vbsix.training.chunk import predict_batch
 from vbsix.training.run import Best, open_run, save_best
 

@@ -6,7 +6,7 @@ import pytest
 
 import vbsix
 from vbsix.errors import VbsixError
-from vbsix.parser import PRETRAINED, find_model, pretrained_models
+from vbsix.loading import PRETRAINED, find_model, pretrained_models
 
 REQUESTS = {
     "alchemy": ("1:ggg 2:_ 3:yy 4:_ 5:_ 6:_ 7:_", "throw out the first beaker", "1:_ 2:_ 3:yy 4:_ 5:_ 6:_ 7:_"),

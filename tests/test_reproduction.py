@@ -18,7 +18,7 @@ from training.tiny import ARGUMENTS, Watcher
 from vbsix.cli import main
 from vbsix.data.synthetic import write_corpus
 from vbsix.evaluation import predict_rows, report
-from vbsix.parser import load_committee
+from vbsix.loading import load_committee
 from vbsix.reproduction import page, runs
 from vbsix.reproduction.page import fill_page, read_results, table_rows
 from vbsix.reproduction.runs import EMBEDDED, EMBEDDED_BY_DOMAIN, MOST_POINTS, TRIALS, Timed, finish, plan

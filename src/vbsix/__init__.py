@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from vbsix.domains.stack import hash_words
     from vbsix.errors import InvalidData, InvalidDomain, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
-    from vbsix.parser import Parser, load, load_committee
+    from vbsix.loading import load, load_committee
+    from vbsix.parser import Parser
 
 __version__ = "0.1.0"
 
@@ -47,7 +48,8 @@ _HOMES = {
     "vbsix.domains.stack": ["hash_words"],
     "vbsix.errors": ["InvalidData", "InvalidDomain", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
-    "vbsix.parser": ["Parser", "load", "load_committee"],
+    "vbsix.loading": ["load", "load_committee"],
+    "vbsix.parser": ["Parser"],
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -19,7 +19,7 @@ from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
 from vbsix.domains import python
 from vbsix.domains.base import Domain
 from vbsix.evaluation import accuracy, predict_rows, report
-from vbsix.parser import make_parser
+from vbsix.loading import make_parser
 from vbsix.search import Problem, Programs, SearchConfig, beam_search, program_search
 from vbsix.testing import check_domain
 from vbsix.training.chunk import create_learners

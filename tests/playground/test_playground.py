@@ -23,8 +23,8 @@ from hypothesis import HealthCheck, given, settings
 from playwright.sync_api import Browser, Page, expect
 
 from vbsix import PythonDomain, VbsixError
+from vbsix.loading import load_committee
 from vbsix.models import Policy
-from vbsix.parser import load_committee
 from vbsix.playground.answers import answer_parse, answer_search, warm_up_rest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search

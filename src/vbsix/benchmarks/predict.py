@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 
 from vbsix.benchmarks import environment, measure, repeat
+from vbsix.loading import make_parser
 from vbsix.models import Policy
-from vbsix.parser import Parse, make_parser
+from vbsix.parser import Parse
 from vbsix.training.chunk import predict_batch
 from vbsix.training.config import Config, override
 from vbsix.training.task import SYNTHETIC, load_task

@@ -65,7 +65,7 @@ def evaluate(
 
     from vbsix.data.json_lines import SUFFIX
     from vbsix.evaluation import predict_rows, report
-    from vbsix.parser import load_all, load_committee
+    from vbsix.loading import load_all, load_committee
 
     if data and data.endswith(SUFFIX):
         if split:

@@ -29,7 +29,7 @@ def export(
 
     Example: vbsix export runs/scene --seed 0 --out scene.safetensors
     """
-    from vbsix.parser import load, load_committee
+    from vbsix.loading import load, load_committee
 
     if committee and seed is not None:
         raise VbsixError("--committee takes all seeds; leave out --seed.")

@@ -42,7 +42,7 @@ def parse(
     Example: vbsix parse runs/tangrams --world "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
     """
     prepare_jax()
-    from vbsix.parser import load
+    from vbsix.loading import load
 
     if (world is None) != (not utterances):
         raise VbsixError("give --world and instructions, or neither to read requests from standard input.")

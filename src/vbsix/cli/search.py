@@ -154,7 +154,7 @@ def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
 
 def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy | Committee, PolicyTables]:
     """The policy of a checkpoint, and what it needs to know of the utterances."""
-    from vbsix.parser import load
+    from vbsix.loading import load
 
     parser = load(checkpoint)
     if parser.domain.name != domain:

@@ -46,7 +46,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise VbsixError(NO_EXTRA) from error
     prepare_jax()
-    from vbsix.parser import pretrained_models
+    from vbsix.loading import pretrained_models
     from vbsix.playground.models import load_models
 
     loaded = load_models(models or list(pretrained_models().values()), own_domain(domain))

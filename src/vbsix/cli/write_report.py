@@ -33,7 +33,7 @@ def report(
     prepare_jax()
     from vbsix.evaluation import predict_rows
     from vbsix.files import write_bytes
-    from vbsix.parser import load_all
+    from vbsix.loading import load_all
     from vbsix.reports.page import Examined, report_page
     from vbsix.training.run import open_run
 

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.base import Domain
+from vbsix.loading import load_all
 from vbsix.models import Critic
-from vbsix.parser import Parser, load_all
+from vbsix.parser import Parser
 from vbsix.training.checkpoint import load_checkpoint
 from vbsix.training.chunk import learner_shapes
 from vbsix.training.run import Run, open_run, open_words

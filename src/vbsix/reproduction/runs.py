@@ -26,7 +26,8 @@ from vbsix.data.scone import load_split
 from vbsix.errors import VbsixError
 from vbsix.evaluation import predict_rows, report
 from vbsix.files import read_json, write_json
-from vbsix.parser import Parser, found_committee, make_parser
+from vbsix.loading import found_committee, make_parser
+from vbsix.parser import Parser
 from vbsix.plots import curve
 from vbsix.reproduction import paper
 from vbsix.training.config import Config, flatten_json, override, preset, quick, read_assignments
