@@ -29,8 +29,8 @@ from vbsix.training.run import Best, Interrupted, Run, Trained, open_run
 from vbsix.training.step import Learner, Networks
 from vbsix.training.task import load_task
 
-# As many seeds as other tests have, so that what they have compiled is found on disk.
 SETTINGS = [argument.removeprefix("--set=") for argument in ARGUMENTS]
+# As many seeds as other tests have, so that what they have compiled is found on disk.
 TINY = [*ARGUMENTS, "--seeds=3", "--domains=tangrams", "--methods=vbsix"]
 NAME = "synthetic-tangrams-vbsix"
 KEYS = {
@@ -171,6 +171,10 @@ def test_a_run_that_is_broken_off_is_a_trial_until_it_ends(ended, tmp_path):
     (run,) = (run for run in plan(["vbsix"], "synthetic", tmp_path, 3, SETTINGS) if run.config.domain == "tangrams")
     with pytest.raises(Interrupted):
         finish("accuracy", run, Watcher(stop_at=8), "vbsix ...")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "results.md").write_text("<!-- trials -->\n<!-- end -->\n")
+    assert reproduce("page", tmp_path).code == 0
+    assert "None." in (tmp_path / "docs" / "results.md").read_text(), "the table is of SCONE"
     (trial,) = read_results(tmp_path / "results" / "trials").values()
     assert (trial["steps"], trial["command"], trial["dev"]["steps"]) == (6, "vbsix ...", [6]), "step 8 has no row yet"
     wanted = read_result(ended[0], NAME)
@@ -181,32 +185,38 @@ def test_a_run_that_is_broken_off_is_a_trial_until_it_ends(ended, tmp_path):
 
 
 def test_a_trial_stands_beside_the_run_that_is_most_like_it(tmp_path):
-    def told(steps, three, five, hit):
+    def told(steps, three, five):
         dev = {"steps": steps, "3": [[share, share + 0.5] for share in three], "5": [[share] for share in five]}
-        return {"dev": dev, "metrics": {"hit_longest": {"mean": [0.0, hit]}}}
+        hits = {"steps": [5, 10, 13], "mean": [0.125, 0.875, 1.0]}
+        return {"dev": dev, "metrics": {"hit_longest": hits}, "accuracy": {"dev": {"3": [0.75], "5": [0.5]}}}
 
     def planned(method, *changes):
         return plan([method], "data", tmp_path, 2, changes)[1]
 
     results = {
-        planned("vbsix"): told([5, 10, 15], [0.0, 0.2, 0.4], [0.0, 0.1, 0.2], 0.9),
-        planned("mml"): told([10], [0.25], [0.125], 0.75),
-        planned("value-only"): told([5], [0.0], [0.0], 0.5),
-        plan(["vbsix"], "data", tmp_path, 2, ["search.epsilon=0.5"])[2]: told([10], [0.0], [0.0], 0.0),
+        planned("vbsix"): told([5, 10, 15], [0.0, 0.2, 0.4], [0.0, 0.1, 0.2]),
+        planned("mml", "data.rests=true", "search.beam=9"): told([5], [0.0], [0.0]),  # of data, so less like it
+        planned("mml"): told([10], [0.25], [0.125]),
+        plan(["vbsix"], "data", tmp_path, 2, ["search.epsilon=0.5"])[2]: told([10], [0.0], [0.0]),
     }
+    shorter, falling = "training.steps=10", "training.decay_share=0.5"
+    one_length = told([10], [0.5], [0.25])
+    del one_length["dev"]["3"], one_length["metrics"]["hit_longest"]
     trials = {
-        planned("vbsix", "search.epsilon=0.5", "training.steps=10"): told([5, 10], [0.0, 0.5], [0.0, 0.25], 0.875),
-        planned("mml", "data.lengths=[1]"): told([10], [0.1], [0.2], 0.3),
-        planned("mml", "training.critic=true"): told([5], [0.1], [0.2], 0.3),
-        planned("mml", "search.beam=9"): told([20], [0.1], [0.2], 0.3),
+        planned("vbsix", "search.epsilon=0.5", shorter): told([5, 10], [0.0, 0.5], [0.0, 0.25]),
+        planned("vbsix", shorter, falling): one_length,
+        planned("mml", "search.beam=9"): told([5], [0.1], [0.2]),
+        planned("mml", "search.epsilon=0.5"): told([20], [0.1], [0.2]),
     }
-    beside = ["vbsix", "45.0 ± 35.4", "10.0"]
+    ours, mml = ["75.0 ± 35.4", "25.0", "vbsix", "45.0 ± 35.4", "10.0"], ["mml", "at its end: 75.0", "at its end: 50.0"]
     assert trial_rows(trials, results) == [
-        ["alchemy", "vbsix", "`search.epsilon=0.5`", "10", "0.88", "75.0 ± 35.4", "25.0", *beside],
-        ["alchemy", "mml", "`data.lengths=[1]`", "10", "0.30", "35.0 ± 35.4", "20.0", "mml", "50.0 ± 35.4", "12.5"],
-        ["alchemy", "mml", "none", "5", "0.30", "35.0 ± 35.4", "20.0", "value-only", "25.0 ± 35.4", "0.0"],
-        ["alchemy", "mml", "-", "20", "0.30", "35.0 ± 35.4", "20.0", "-", "-", "-"],
+        ["alchemy", "vbsix", "`search.epsilon=0.5`", "10", "0.88", *ours],
+        ["alchemy", "vbsix", f"`{shorter} {falling}`", "10", "-", "-", *ours[1:]],
+        ["alchemy", "mml", "`search.beam=9`", "5", "0.12", "35.0 ± 35.4", "20.0", *mml],
+        ["alchemy", "mml", "`search.epsilon=0.5`", "20", "1.00", "35.0 ± 35.4", "20.0", *mml],
     ]
+    assert trial_rows({planned("vbsix"): told([10], [0.5], [0.25])}, results)[0][2] == "none"
+    assert trial_rows({planned("vbsix"): told([10], [0.5], [0.25])}, {})[0][-3:] == ["-", "-", "-"]
 
 
 def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
@@ -300,7 +310,7 @@ def test_the_committed_page_agrees_with_the_committed_results():
     results, trials = read_results(root / "results"), read_results(root / "results" / TRIALS)
     readme, text = ((root / path).read_text() for path in (page.README, page.PAGE))
     assert fill_page(text, results, trials) == text, "make it anew: vbsix reproduce page --out ."
-    assert fill_page(readme, results) == readme
+    assert fill_page(readme, results, trials) == readme
     assert "<!-- short -->" in readme
     for name, target in TARGETS.items():
         assert f"<!-- {name} -->" in text

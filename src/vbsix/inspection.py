@@ -17,6 +17,7 @@ from vbsix.domains.base import Domain, State
 from vbsix.execution import run_batch
 from vbsix.search import Graph, Programs
 from vbsix.search.beam import CORRECT, INCORRECT, INVALID, LIVE
+from vbsix.search.merging import choose
 
 Kind = Literal["beam", "pruned", "correct", "incorrect"]
 _BATCH = 256
@@ -299,7 +300,7 @@ def _states(
     held = slot >= 0
     source = web.source[chosen[~held]]
     t[~held], slot[~held], token[~held] = t[~held] - 1, web.rank[web.origin[source]], web.token[source]
-    states, done, scores = _execute(domain, _at(graph.beam.states, (t, slot)), token, values)
+    states, done, scores = _execute(domain, choose(graph.beam.states, (t, slot)), token, values)
     by_destination = np.argsort(web.destination, kind="stable")
     ends = np.searchsorted(web.destination[by_destination], [chosen, chosen + 1])
     keys = graph.expansion.successor_keys[t, slot, token].tolist()
@@ -308,7 +309,7 @@ def _states(
         for place in zip(*np.nonzero(np.isfinite(graph.beam.log_chart)), strict=True):
             first_expanded.setdefault(tuple(graph.expansion.keys[place].tolist()), int(place[0]))
     for n, vertex in enumerate(chosen.tolist()):
-        state, kind = _at(states, n), _KINDS[int(web.kind[vertex])]
+        state, kind = choose(states, n), _KINDS[int(web.kind[vertex])]
         dropped = kind == "beam" and not held[n]
         into = by_destination[slice(*ends[:, n])]
         yield SeenState(
@@ -335,10 +336,10 @@ def _execute(
     found = []
     for begin in range(0, token.shape[0], _BATCH):
         part = slice(begin, begin + _BATCH)
-        before, tokens = _at(states, part), token[part]
+        before, tokens = choose(states, part), token[part]
         count = tokens.shape[0]
         wide = np.arange(max(64, 1 << (count - 1).bit_length())) % count
-        after, _ = run_batch(domain, _at(before, wide), tokens[wide, None])
+        after, _ = run_batch(domain, choose(before, wide), tokens[wide, None])
         done = jax.vmap(domain.instructions_done)(after)
         scores = np.full(wide.shape, np.nan) if values is None else values(after)
         found.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], (after, done, scores)))
@@ -357,7 +358,3 @@ def _transitions(domain: Domain, web: _Layered, place: np.ndarray, in_program: s
             log_policy=float(web.log_policy[edge]),
             in_program=edge in in_program,
         )
-
-
-def _at(tree: Any, place: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[place], tree)

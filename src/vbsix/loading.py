@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from vbsix.errors import VbsixError
 from vbsix.files import read_tensors
 from vbsix.models import Committee, Policy
 from vbsix.parser import Parser, require_finite
+from vbsix.search.merging import choose
 from vbsix.training.checkpoint import from_tensors, load_checkpoint
 from vbsix.training.chunk import learner_shapes
 from vbsix.training.config import Config, from_tables
@@ -140,9 +140,7 @@ def _read_run(run: Run, seeds: Sequence[int], best: bool, domain: Domain | None 
     for place, seed in enumerate(seeds):
         provenance = {"method": run.method, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
         provenance |= {"vbsix": __version__}
-        parsers.append(
-            make_parser(domain, jax.tree.map(operator.itemgetter(place), policies), words, run.config, provenance)
-        )
+        parsers.append(make_parser(domain, choose(policies, place), words, run.config, provenance))
     return parsers
 
 
@@ -164,9 +162,7 @@ def _newest_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Po
 def _best_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Policy, list[int]]:
     """Policies at the steps at which they did best on dev, stacked, and these steps."""
     found, places = load_best(run, domain), [run.seeds.index(seed) for seed in seeds]
-    return jax.tree.map(operator.itemgetter(jnp.array(places)), found.policies), [
-        found.steps[place] for place in places
-    ]
+    return choose(found.policies, jnp.array(places)), [found.steps[place] for place in places]
 
 
 def _read_model(path: Path, domain: Domain | None = None) -> Parser:

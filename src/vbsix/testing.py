@@ -17,6 +17,7 @@ from vbsix.domains.interning import freeze, told
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import declaration_problems
 from vbsix.errors import InvalidDomain, InvalidWorld, shorten
+from vbsix.search.merging import choose
 
 WALKS = 16
 """How many random programs are tried, from one world after the other."""
@@ -299,7 +300,7 @@ def _transition_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
                 name = list(domain.attributes)[attribute]
                 yield f"the networks are shown an id of {name!r} outside 0 to {most[attribute]}."
     for token in np.flatnonzero(~first.valid[0]).tolist()[:MOST_EXPLAINED]:
-        if domain.explain(_at(first.states, 0), domain.tokens[token]) is None:
+        if domain.explain(choose(first.states, 0), domain.tokens[token]) is None:
             yield f"explain has no reason why {domain.tokens[token]!r} is invalid at the start."
 
 
@@ -314,7 +315,7 @@ def _key_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
     behaviour_of: dict[bytes, tuple[bytes, str]] = {}
     for seen in walk.seen:
         for place in range(len(walk.texts)):
-            state = _at(seen.states, place)
+            state = choose(seen.states, place)
             numbers, key = _bytes(state), seen.keys[place].tobytes()
             if key_of.setdefault(numbers, key) != key:
                 yield "The same state has two keys."
@@ -339,7 +340,7 @@ def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
     last = _follow(walk.seen[-1], walk.tokens[-1])
     denotations, targets = [], []
     for place in range(len(walk.texts)):
-        denotations.append(text := domain.format_target(domain.world(_at(last, place))))
+        denotations.append(text := domain.format_target(domain.world(choose(last, place))))
         try:
             targets.append(domain.parse_target(text))
         except InvalidWorld as error:
@@ -356,7 +357,7 @@ def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
     if shown.shape[1:] != (wanted := (domain.elements, len(domain.attributes))):
         yield f"observe_target has the shape {list(shown.shape[1:])}, expected {list(wanted)}."
     for place in np.flatnonzero(~matched).tolist():
-        again = domain.format_target(domain.world(_at(states, place)))
+        again = domain.format_target(domain.world(choose(states, place)))
         yield (
             f"A program that led to {shorten(denotations[place])} does not match that target when run again: it leads "
             f"to {shorten(again)}."
@@ -365,10 +366,6 @@ def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
 
 def _names(tree: Any) -> list[str]:
     return [jax.tree_util.keystr(path) or "the array" for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
-
-
-def _at(tree: Any, place: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
 def _same(one: Any, other: Any) -> bool:

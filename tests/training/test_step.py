@@ -63,18 +63,23 @@ def test_a_batch_without_a_find_changes_nothing(method):
 def test_of_the_longest_examples_is_what_is_of_them_alone():
     config = tiny_config(search__beam=96)
     words = random_words(REMOVE.instructions, config.network.word)
-    seeds = jnp.arange(1)
-    for instructions in (1, 2):
-        arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, [REMOVE], words, instructions, config.data.max_words))
-        _, metrics = train_chunk(
-            *(DOMAIN, config, create_learners(DOMAIN, config, seeds), seeds, words.vectors, arrays, jnp.int32(0)),
-            steps=1,
-            critic_ranks=False,
-        )
-        for name in ("hit", "paths", "correct_discarded"):
-            assert metrics[name].count > 0
-            longest = metrics[name] if instructions == 1 else (0, 0)
-            assert tuple(metrics[f"{name}_longest"]) == tuple(longest), "room for 2 instructions makes 1 a short one"
+    twice = Example("3", REMOVE.context, REMOVE.instructions * 2, "1:0")
+
+    def measure(*examples: Example):
+        arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, examples, words, 2, config.data.max_words))
+        learners, seeds = create_learners(DOMAIN, config, jnp.arange(1)), jnp.arange(1)
+        return train_chunk(
+            DOMAIN, config, learners, seeds, words.vectors, arrays, jnp.int32(0), steps=1, critic_ranks=False
+        )[1]
+
+    short, mixed, long = measure(REMOVE), measure(REMOVE, twice), measure(twice)
+    for name in ("hit", "paths", "correct_discarded"):
+        longest = f"{name}_longest"
+        assert short[name].count > 0 == short[longest].count
+        assert tuple(long[longest]) == tuple(long[name])
+        assert 0 < mixed[longest].count < mixed[name].count
+    share = mixed["hit_longest"].count / mixed["hit"].count
+    assert mixed["paths_longest"].count / mixed["paths"].count > share, "more instructions take more iterations"
 
 
 def test_the_learning_rate_falls_over_the_last_steps():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ from vbsix.benchmarks import environment, measure, repeat
 from vbsix.loading import make_parser
 from vbsix.models import Policy
 from vbsix.parser import Parse
+from vbsix.search.merging import choose
 from vbsix.training.chunk import predict_batch
 from vbsix.training.config import Config, override
 from vbsix.training.task import SYNTHETIC, load_task
@@ -40,7 +40,7 @@ def bench_predict(config: Config, seeds: int = 1) -> dict[str, Any]:
     policies = create(jax.random.split(jax.random.key(0), seeds))
     batched = measure(partial(predict_batch, task.domain, beam=beam), policies, vectors, task.arrays(task.examples))
 
-    policy = jax.tree.map(itemgetter(0), policies)
+    policy = choose(policies, 0)
     parser = make_parser(task.domain, policy, task.words, config, {})
 
     def parse() -> Parse:

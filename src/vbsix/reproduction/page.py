@@ -49,7 +49,7 @@ def write_page(folder: Path) -> list[Path]:
     write_bytes(page, fill_page(text, results, trials).encode())
     if (readme := folder / README).exists():
         files.append(readme)
-        write_bytes(readme, fill_page(readme.read_text(encoding="utf-8"), results).encode())
+        write_bytes(readme, fill_page(readme.read_text(encoding="utf-8"), results, trials).encode())
     return files
 
 
@@ -63,7 +63,7 @@ def read_results(folder: Path) -> dict[Run, Result]:
     return results
 
 
-def fill_page(text: str, results: Mapping[Run, Result], trials: Mapping[Run, Result] | None = None) -> str:
+def fill_page(text: str, results: Mapping[Run, Result], trials: Mapping[Run, Result]) -> str:
     """The text with what stands between `<!-- TARGET -->` and `<!-- end -->` made anew.
 
     `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs, `<!-- trials
@@ -71,11 +71,12 @@ def fill_page(text: str, results: Mapping[Run, Result], trials: Mapping[Run, Res
     """
 
     def make(part: str) -> str:
-        chosen = {RUNS: results, TRIALS: trials}[part] if part in (RUNS, TRIALS) else _choose(part, results)
+        if part == TRIALS:
+            on_scone = {run: trial for run, trial in trials.items() if run.source != SYNTHETIC}
+            return f"{to_markdown([COLUMNS, *trial_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
+        chosen = results if part == RUNS else _choose(part, results)
         if not chosen:
             return "No run of these has ended yet."
-        if part == TRIALS:
-            return f"{to_markdown([COLUMNS, *trial_rows(chosen, results)])}\n\n{NOTE}"
         if part == RUNS:
             return "\n".join(_origins(chosen))
         match _TARGETS[part.removesuffix(_EMBEDDED)]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 import shlex
 import statistics
 import time
@@ -18,7 +17,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from vbsix.benchmarks import environment
@@ -30,6 +28,7 @@ from vbsix.loading import found_committee, make_parser
 from vbsix.parser import Parser
 from vbsix.plots import curve
 from vbsix.reproduction import paper
+from vbsix.search.merging import choose
 from vbsix.training.config import Config, flatten_json, override, preset, quick, read_assignments
 from vbsix.training.judgement import judge
 from vbsix.training.metrics import Row, read_metrics
@@ -255,9 +254,8 @@ def evaluate_committee(task: Task, run: Run, best: Best) -> Accuracies:
     """The accuracy of all seeds together, each at the step at which it did best on dev; a list of one number."""
 
     def member(place: int, seed: int) -> Parser:
-        policy = jax.tree.map(operator.itemgetter(place), best.policies)
         provenance = {"seed": seed, "steps": best.steps[place]}
-        return make_parser(task.domain, policy, task.words, run.config, provenance)
+        return make_parser(task.domain, choose(best.policies, place), task.words, run.config, provenance)
 
     committee = found_committee([member(place, seed) for place, seed in enumerate(run.seeds)])
     return {name: report([predict_rows(committee, split.rows)]).accuracy for name, split in task.splits.items()}

@@ -1,9 +1,10 @@
-"""Trials: runs with settings that were tried on dev, most of them broken off when they had told enough."""
+"""Trials: runs that were broken off, or that tried other settings for a while, and what dev said of them."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from vbsix.pages import MISSING
 from vbsix.reproduction.runs import Result
@@ -17,13 +18,13 @@ COLUMNS = (
     *("domain", "method", "changed", "step", "hit, longest", *(f"dev, {length}" for length in LENGTHS)),
     *("instead of", *(f"its dev, {length}" for length in LENGTHS)),
 )
+LAST = "at its end: "
+"""Stands before the accuracy of a run that kept none of that step."""
 NOTE = (
     "Mean ± standard deviation over seeds, on SCONE's dev rows. Changed: the settings that differ from those of the "
-    "run named on the right, which is the one with the fewest such settings; its accuracy is of the same step. "
-    "The folder `results/trials/` has a file with the command of each."
+    "finished run named on the right, which is the one with the fewest such settings; its accuracy is of the same step "
+    "where it is known. The folder `results/trials/` has a file for each, with its command, date and hardware."
 )
-_LENGTH_OF_RUN = "training.steps"
-"""How long a run was to be is no difference: both are compared at the same step."""
 
 
 def trial_rows(trials: Mapping[Run, Result], results: Mapping[Run, Result]) -> list[list[str]]:
@@ -33,35 +34,48 @@ def trial_rows(trials: Mapping[Run, Result], results: Mapping[Run, Result]) -> l
 
 def _row(run: Run, trial: Result, results: Mapping[Run, Result]) -> list[str]:
     step = trial["dev"]["steps"][-1]
-    like = {
-        other: _changes(other, run)
-        for other, result in results.items()
-        if _place(other) == _place(run) and step in result.get("dev", {}).get("steps", [])
-    }
-    base = min(like, key=lambda other: len(like[other]), default=None)
-    return [
-        *(run.config.domain, run.method, _typed(like[base]) if base else MISSING, str(step)),
-        *(f"{trial['metrics']['hit_longest']['mean'][-1]:.2f}", *_accuracies(trial, step)),
-        *((base.method, *_accuracies(results[base], step)) if base else (MISSING,) * (1 + len(LENGTHS))),
-    ]
+    changes = {other: _changes(other, run) for other in results if _place(other) == _place(run)}
+    base = min(changes, key=lambda other: (len(changes[other]), _of_data(changes[other])), default=None)
+    shown = [run.config.domain, run.method, _typed(changes[base]) if base else MISSING, str(step)]
+    beside = [base.method, *_accuracies(results[base], step)] if base else [MISSING] * (1 + len(LENGTHS))
+    return [*shown, _hit(trial, step), *_accuracies(trial, step), *beside]
 
 
 def _place(run: Run) -> tuple[str, str]:
     return run.config.domain, run.source
 
 
-def _changes(before: Run, after: Run) -> list[str]:
-    """The settings of a run that differ from another's, as they are typed."""
+def _changes(before: Run, after: Run) -> dict[str, Any]:
+    """The settings of a run that differ from another's.
+
+    How long it was to be makes no difference at the same step, unless its learning rate falls towards the end.
+    """
     was, now = (dict(flatten(dataclasses.asdict(run.config))) for run in (before, after))
-    changed = [name for name in now if name != _LENGTH_OF_RUN and was[name] != now[name]]
-    return [f"{name}={write_value(now[name])}" for name in changed]
+    if not any(run.config.training.decay_share for run in (before, after)):
+        del now["training.steps"]
+    return {name: value for name, value in now.items() if was[name] != value}
 
 
-def _typed(changes: Sequence[str]) -> str:
-    return f"`{' '.join(changes)}`" if changes else "none"
+def _of_data(changes: Mapping[str, Any]) -> int:
+    return sum(name.startswith("data.") for name in changes)
+
+
+def _typed(changes: Mapping[str, Any]) -> str:
+    text = " ".join(f"{name}={write_value(value)}" for name, value in changes.items())
+    return f"`{text}`" if text else "none"
+
+
+def _hit(trial: Result, step: int) -> str:
+    """Hit accuracy in the stretch of steps in which this one is, or that ends with it."""
+    found = trial["metrics"].get("hit_longest", {"steps": [], "mean": []})
+    means = [mean for last, mean in zip(found["steps"], found["mean"], strict=True) if last <= step]
+    return f"{means[-1]:.2f}" if means else MISSING
 
 
 def _accuracies(result: Result, step: int) -> list[str]:
-    curves = result["dev"]
+    curves = result.get("dev", {"steps": []})
+    if step not in curves["steps"]:
+        at_end = result["accuracy"]["dev"]
+        return [f"{LAST}{spread(at_end[length], 100)}" if length in at_end else MISSING for length in LENGTHS]
     place = curves["steps"].index(step)
-    return [spread(curves[length][place], 100) for length in LENGTHS]
+    return [spread(curves[length][place], 100) if length in curves else MISSING for length in LENGTHS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -115,6 +115,6 @@ def best_of_group(values: Float[Array, " N"], group: Int[Array, " N"]) -> Int[Ar
     return jnp.full(count, count, jnp.int32).at[group].min(order)
 
 
-def choose(tree, index: Int[Array, " n"]):
-    """The entries of every leaf at the given indices of the first axis."""
+def choose(tree: Any, index: Any) -> Any:
+    """The entry of every leaf at an index, or its entries at several indices of the first axis."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
