@@ -132,7 +132,7 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     lines = (out / "synthetic-table1.md").read_text().splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     by_run = {(cell[0], cell[1], cell[2]): cell[3:] for cell in cells[2:]}
-    assert len(by_run) == 30
+    assert len(by_run) == 33
     shares = read_result(out, NAME)["accuracy"]["held-out"]["1"]
     assert by_run["tangrams", "vbsix", "1"][0].startswith(f"{100 * sum(shares) / 3:.1f} ± ")
     assert by_run["tangrams", "mml", "1"] == by_run["scene", "vbsix", "1"] == ["-", "-", "-", "-"]
@@ -357,7 +357,7 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     assert ["alchemy", "execution-256-rests", "5", "-", "-", "-", "-"] in rows
     wide = next(run for run in results if run.folder.name == "scene-execution-256-rests")
     assert (wide.config.search.beam, wide.config.data.rests, wide.config.training.critic) == (256, True, False)
-    assert len(rows) == 60
+    assert len(rows) == 66
     one = next(run for run in results if run.folder.name == "alchemy-vbsix")
     half, all_of_them = {"test": {"3": [0.25, 0.75], "5": [0.5]}}, {"test": {"3": [1.0, 1.0], "5": [None]}}
     result = {"accuracy": half, "best": {"accuracy": all_of_them}, "committee": {"accuracy": {"test": {"3": [0.625]}}}}

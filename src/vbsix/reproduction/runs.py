@@ -45,6 +45,7 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "mml-64": ("mml", {"search.beam": 64}),
     "execution-256": ("execution-only", _WIDE),
     "vbsix-words": ("vbsix", _WORDS),
+    "vbsix-spread": ("vbsix", {**_WORDS, "network.token_spread": 0.1}),
     "execution-256-words": ("execution-only", {**_WIDE, **_WORDS}),
     "vbsix-rests": ("vbsix", _RESTS),
     "execution-256-rests": ("execution-only", {**_WIDE, **_RESTS}),
