@@ -37,8 +37,10 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 LONGEST = (
-    "test_playground.py",
     "test_methods.py",
+    "test_playground.py",
+    "test_devices.py",
+    "test_step.py",
     "test_resume.py",
     "test_against_reference.py",
     "test_run.py",
@@ -46,7 +48,6 @@ LONGEST = (
     "test_train_cli.py",
     "test_parser.py",
     "test_reproduction.py",
-    "test_step.py",
     "test_critic.py",
 )
 """Test files of half a minute and more. They come first, lest a worker be left with one when the others are done."""

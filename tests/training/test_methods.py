@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from training.tiny import Watcher, run_tiny, tiny_config
 
-from vbsix.training.config import METHODS
+from vbsix.training.config import AS_PUBLISHED, METHODS
 from vbsix.training.task import load_task
 
 COMBINATIONS = [
@@ -18,14 +18,13 @@ COMBINATIONS = [
     ("alchemy", "value-only"),
     ("tangrams", "expert-mml"),
     ("tangrams", "reinforce"),
-    ("tangrams", "paper-vbsix"),
-    ("tangrams", "paper-mml"),
 ]
-"""Each method and each domain at least once, mostly in the domain that compiles fastest; the slow test has them all."""
+"""Each method and each domain at least once, mostly in the domain that compiles fastest; the slow test has them all,
+and those as published."""
 
 
 def test_no_method_is_forgotten():
-    assert {method for _, method in COMBINATIONS} == METHODS.keys()
+    assert {method for _, method in COMBINATIONS} == METHODS.keys() - set(AS_PUBLISHED)
 
 
 @pytest.fixture(scope="module")
