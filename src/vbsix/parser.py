@@ -26,6 +26,7 @@ from vbsix.models import Committee, Policy
 from vbsix.models.policy import PolicyTables
 from vbsix.search import Graph, Problem, SearchConfig, beam_search, complete_programs, elect_programs
 from vbsix.search.beam import CORRECT
+from vbsix.search.merging import choose
 from vbsix.search.programs import log_denotations
 from vbsix.training.checkpoint import to_tensors
 from vbsix.training.config import Config
@@ -297,12 +298,12 @@ def _follow(
     before = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[vertices], graph.beam.states)
     log_policy = graph.expansion.log_policy.reshape(-1, len(domain.tokens))[vertices, tokens]
     successors, _ = jax.vmap(domain.expand)(before)
-    after = jax.tree.map(lambda leaf: leaf[jnp.arange(leaf.shape[0]), tokens], successors)
+    after = choose(successors, (jnp.arange(len(tokens)), tokens))
     done_before, done_after = (jax.vmap(domain.instructions_done)(states) for states in (before, after))
     belongs = inside[:, None] & (done_before[:, None] == jnp.arange(most)[None, :])
     ends = jnp.argmax(belongs & (done_after > done_before)[:, None], axis=0)
     log_commands = jnp.sum(jnp.where(belongs, log_policy[:, None], 0.0), axis=0)
-    return done_before, log_commands, jax.tree.map(lambda leaf: leaf[ends], after)
+    return done_before, log_commands, choose(after, ends)
 
 
 def _prepare(

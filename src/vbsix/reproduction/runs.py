@@ -149,12 +149,12 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     try:
         trained = train(run, task, observer)
     except Interrupted:
-        if (rows := read_metrics(run.metrics)) and dev_curve(rows)["steps"]:
-            write_json(_trial_file(run), _history(run, rows, command))
+        if (told := _history(run, command))["dev"]["steps"]:
+            write_json(_trial_file(run), told)
         raise
     networks, best = trained.learners.networks, trained.best
     result = {
-        **_history(run, read_metrics(run.metrics), command),
+        **_history(run, command),
         "seconds": trained.seconds,
         "accuracy": trained.accuracies | evaluate_splits(tested, networks.policy, run.config),
         "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, best.policies, run.config)},
@@ -166,8 +166,9 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     return result
 
 
-def _history(run: Run, rows: Sequence[Row], command: str) -> Result:
+def _history(run: Run, command: str) -> Result:
     """What a run told while it was trained, and how it was made."""
+    rows = read_metrics(run.metrics)
     return {
         **_identity(run),
         "domain": run.config.domain,

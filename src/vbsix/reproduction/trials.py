@@ -66,7 +66,7 @@ def _typed(changes: Mapping[str, Any]) -> str:
 
 
 def _hit(trial: Result, step: int) -> str:
-    """Hit accuracy in the stretch of steps in which this one is, or that ends with it."""
+    """Hit accuracy in the last stretch of steps that does not go beyond this one."""
     found = trial["metrics"].get("hit_longest", {"steps": [], "mean": []})
     means = [mean for last, mean in zip(found["steps"], found["mean"], strict=True) if last <= step]
     return f"{means[-1]:.2f}" if means else MISSING
@@ -74,8 +74,9 @@ def _hit(trial: Result, step: int) -> str:
 
 def _accuracies(result: Result, step: int) -> list[str]:
     curves = result.get("dev", {"steps": []})
-    if step not in curves["steps"]:
-        at_end = result["accuracy"]["dev"]
-        return [f"{LAST}{spread(at_end[length], 100)}" if length in at_end else MISSING for length in LENGTHS]
-    place = curves["steps"].index(step)
-    return [spread(curves[length][place], 100) if length in curves else MISSING for length in LENGTHS]
+    if step in curves["steps"]:
+        place, label = curves["steps"].index(step), ""
+        known = {length: curves[length][place] for length in LENGTHS if length in curves}
+    else:
+        known, label = result["accuracy"]["dev"], LAST
+    return [f"{label}{spread(known[length], 100)}" if length in known else MISSING for length in LENGTHS]

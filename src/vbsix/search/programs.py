@@ -12,7 +12,7 @@ from vbsix.domains.base import Domain
 from vbsix.search.beam import CORRECT, INCORRECT, Critic, Graph, Policy, Problem, beam_search
 from vbsix.search.config import SearchConfig
 from vbsix.search.graph import best_transitions, distances, join
-from vbsix.search.merging import best_of_group, representatives
+from vbsix.search.merging import best_of_group, choose, representatives
 
 
 class Programs(NamedTuple):
@@ -107,9 +107,9 @@ def _vote(
     """The most probable ends (see `_ends`), the probability of their denotations, and which have the same one."""
     tokens = graph.expansion.kind.shape[2]
     end, last, log_probability = _ends(graph, max(VOTES, size))
-    before = jax.tree.map(lambda leaf: leaf[end, last // tokens], graph.beam.states)
+    before = choose(graph.beam.states, (end, last // tokens))
     successors, _ = jax.vmap(domain.expand)(before)
-    reached = jax.tree.map(lambda leaf: leaf[jnp.arange(leaf.shape[0]), last % tokens], successors)
+    reached = choose(successors, (jnp.arange(len(last)), last % tokens))
     keys = jax.vmap(domain.denotation_key)(reached)
     same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
     return end, last, jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1), same

@@ -91,7 +91,7 @@ def draw(states: Judged) -> Judged:
     random = np.random.default_rng(0)
     places = [np.flatnonzero(clear & kind) for kind in (states.reward == 0, states.reward > 0.7)]
     some = [random.choice(each, min(STATES // 2, len(each)), replace=False) for each in places]
-    return jax.tree.map(lambda leaf: leaf[np.concatenate(some)], states)
+    return choose(states, np.concatenate(some))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -18,6 +18,7 @@ from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
 from vbsix.evaluation import predict_tokens
 from vbsix.search import Graph, Problem, beam_search
+from vbsix.search.merging import choose
 from vbsix.training.config import Config
 from vbsix.training.objectives import correct_flow
 from vbsix.training.step import Heads, Networks, make_heads, read_example
@@ -162,7 +163,7 @@ def spurious_share(domain: Domain, graph: Graph, worlds: Any) -> Float[Array, ""
     def is_faithful(state: State) -> Bool[Array, " A"]:
         def ends_right(successor: State) -> Bool[Array, ""]:
             done = domain.instructions_done(successor)
-            wanted = jax.tree.map(lambda leaf: leaf[jnp.maximum(done - 1, 0)], worlds)
+            wanted = choose(worlds, jnp.maximum(done - 1, 0))
             return (done == domain.instructions_done(state)) | domain.matches(successor, wanted)
 
         return jax.vmap(ends_right)(domain.expand(state)[0])
