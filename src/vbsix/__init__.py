@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
+    from vbsix.domains.hashing import hash_words
     from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
-    from vbsix.domains.stack import hash_words
     from vbsix.errors import InvalidData, InvalidDomain, InvalidProgram, InvalidWorld, UnknownName, VbsixError
     from vbsix.execution import Step, execute
     from vbsix.loading import load, load_committee
@@ -45,7 +45,7 @@ _HOMES = {
     "vbsix.domains.base": ["Domain"],
     "vbsix.domains.python": ["PythonDomain"],
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
-    "vbsix.domains.stack": ["hash_words"],
+    "vbsix.domains.hashing": ["hash_words"],
     "vbsix.errors": ["InvalidData", "InvalidDomain", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
     "vbsix.execution": ["Step", "execute"],
     "vbsix.loading": ["load", "load_committee"],

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix import Domain
-from vbsix.domains.stack import mix
+from vbsix.domains.hashing import mix
 
 
 class Model(NamedTuple):

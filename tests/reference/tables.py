@@ -13,7 +13,7 @@ import numpy as np
 
 from reference.search import Task
 from vbsix import Domain
-from vbsix.domains.stack import hash_words
+from vbsix.domains.hashing import hash_words
 
 
 class Tables(NamedTuple):

@@ -21,9 +21,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
+from vbsix.domains.hashing import hash_words
 from vbsix.domains.interning import StateTable, find, freeze, told
 from vbsix.domains.looks import choose_look
-from vbsix.domains.stack import hash_words
 from vbsix.errors import InvalidWorld, VbsixError, shorten
 
 KEPT_TABLES, MOST_TABLES, KEPT_STATES = 4, 64, 1 << 19

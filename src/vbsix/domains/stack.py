@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Shaped, UInt32
 
 from vbsix.domains.base import Domain, Observation
+from vbsix.domains.hashing import hash_words
 
 STACK_LIMIT = 3
 OBJECTS_SEEN = 7
@@ -448,18 +449,3 @@ class StackDomain(Domain):
 
     def format_state(self, state: StackState) -> list[str]:
         return [self.format_element(element) for element in np.asarray(state.stack)[::-1] if element]
-
-
-def hash_words(words: Int[Array, " n"]) -> UInt32[Array, "2"]:
-    """Two 32-bit lanes: each word is mixed by itself, then a random odd combination is mixed again."""
-    random = np.random.default_rng(2019)
-    offsets = random.integers(0, 2**32, words.shape[0], dtype=np.uint32)
-    weights = random.integers(0, 2**32, (2, words.shape[0]), dtype=np.uint32) | np.uint32(1)
-    mixed = mix(words.astype(jnp.uint32) + offsets)
-    return mix(jnp.sum(mixed[None, :] * weights, axis=1, dtype=jnp.uint32))
-
-
-def mix(x: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
-    """A bijection of 32-bit words in which every bit of the input reaches most bits of the output."""
-    x = (x ^ (x >> 16)) * np.uint32(0x7FEB352D)
-    return x ^ (x >> 15)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from vbsix.domains.stack import mix
+from vbsix.domains.hashing import mix
 from vbsix.search import Graph, Programs, same_vertex
 from vbsix.search.merging import representatives
 from vbsix.training.objectives import Flow, suffix_log_probability
