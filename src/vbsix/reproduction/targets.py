@@ -134,7 +134,7 @@ def spread(values: Sequence[float | None], scale: float = 1) -> str:
 
 IN_SHORT = TableTarget(
     "Test accuracy, %",
-    ("mml", "vbsix", "vbsix-rests", "execution-256"),
+    ("mml", "vbsix", "vbsix-spread", "vbsix-rests", "execution-256", "execution-256-words"),
     ("domain", "method", *(f"{what}, {length}" for what in ("each seed", "together", "paper") for length in (3, 5))),
     _short_rows,
     "Each seed at the last step; together, six policies, each at its best on dev, decide at once.",
