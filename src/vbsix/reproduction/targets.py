@@ -23,6 +23,7 @@ TABLE1 = (
     *("vbsix-words", "vbsix-spread", "execution-256-words", "vbsix-rests", "execution-256-rests"),
 )
 WITH_CRITIC = ("vbsix", "vbsix-rests")
+ABLATIONS = ("mml", "execution-only", "value-only", "vbsix")
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,14 @@ TARGETS: Mapping[str, Target] = {
     ),
     "table2": TableTarget(
         "Table 2: dev accuracy without execution space, without a critic, without both, %",
-        ("mml", "execution-only", "value-only", "vbsix"),
+        (*ABLATIONS, *(f"{method}-rests" for method in ABLATIONS)),
         ("domain", "method", "utterances", "last step", "other phrasings", "paper"),
         _dev_rows,
         "The method mml has neither execution space nor critic.",
     ),
     "figure5": FigureTarget(
         "Figure 5: hit accuracy on the longest training examples",
-        ("mml", "execution-only", "value-only", "vbsix", "execution-256"),
+        (*ABLATIONS, "execution-256"),
         {"hit_longest": "{method}"},
         share=True,
     ),

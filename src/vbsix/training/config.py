@@ -46,8 +46,8 @@ class DataConfig:
     """How many of GloVe's most frequent words are known, 0 for all; the paper takes 20,000, which leaves out
     `leftmost`, `rightmost` and `beaker`."""
     own_words: int = 0
-    """Words that GloVe does not have, but training rows have at least so often, get random vectors of their own; 0 for
-    none. `2/3` and `3/4` are such words: else they are one unknown word."""
+    """Words that the file of GloVe does not have, but training rows have at least so often, get random vectors of their
+    own; 0 for none: then they are one unknown word."""
     dev_file: str = ""
     """Of examples in JSON lines: a second file of them to be measured on; if there is none, a share is held out."""
     dev_share: float = 0.1
