@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vbsix.data.examples import Arrays
 from vbsix.search import Problem, SearchConfig, beam_search, program_search
 from vbsix.search.sampling import drawing, sample_programs
+from vbsix.training.config import override, preset
 from vbsix.training.objectives import (
     correct_flow,
     graph_loss,
@@ -20,6 +22,7 @@ from vbsix.training.objectives import (
     sequence_log_probability,
     value_loss,
 )
+from vbsix.training.step import Heads, _learn_from_search
 
 # Three programs of probabilities 0.1, 0.3 and 0.2; the third place holds none.
 LOG_P = jnp.log(jnp.array([0.1, 0.3, 0.2, 0.7]))
@@ -106,11 +109,14 @@ class TestToy:
 
         return log_policy
 
-    def search(self, toy, space="execution", **settings):
-        config = SearchConfig(space=space, beam=4, epsilon=0.0, **settings)
+    def search(self, toy, space="execution", actor=PARAMETERS, **settings):
+        config = SearchConfig(space=space, **({"beam": 4, "epsilon": 0.0} | settings))
         problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
-        policy = self.policy(self.PARAMETERS)
+        policy = self.policy(actor)
         return program_search(toy, policy, None, problem, jax.random.key(0), instructions=1, config=config)
+
+    def log_policy(self, parameters, graph):
+        return jax.vmap(jax.vmap(self.policy(parameters)))(graph.beam.states)
 
     @pytest.mark.parametrize("space", ["program", "execution"])
     def test_the_gradient_of_mml_over_extracted_programs(self, toy, space):
@@ -133,8 +139,7 @@ class TestToy:
         flow = correct_flow(graph)
 
         def loss(parameters):
-            log_policy = jax.vmap(jax.vmap(self.policy(parameters)))(graph.beam.states)
-            return graph_loss(log_policy, flow.posterior, flow.log_reward[0, 0], alpha=alpha)
+            return graph_loss(self.log_policy(parameters, graph), flow.posterior, flow.log_reward[0, 0], alpha=alpha)
 
         def expected(parameters):
             correct = jnp.exp(self.log_correct(parameters))
@@ -143,9 +148,59 @@ class TestToy:
         by_hand = jax.grad(expected)(self.PARAMETERS)
         np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
 
+    @pytest.mark.parametrize("space", ["program", "execution"])
+    def test_what_an_expert_finds_is_weighed_by_the_policy_s_own_probabilities(self, toy, space):
+        _, graph = self.search(toy, space, actor=jnp.array([2.0, 2.0, -1.0]), beam=8)
+        flow = correct_flow(graph, self.log_policy(self.PARAMETERS, graph))
+        np.testing.assert_allclose(flow.log_reward[0, 0], self.log_correct(self.PARAMETERS), rtol=1e-5)
+
+        def loss(parameters):
+            return graph_loss(self.log_policy(parameters, graph), flow.posterior, flow.log_reward[0, 0])
+
+        by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
+
+    def test_a_step_with_an_expert_learns_so(self, toy):
+        """The expert's own loss has no part in the policy's gradient."""
+        search = {"search.beam": 8, "search.exploration": "slots", "search.epsilon": 0.0}
+        config = override(preset("tangrams", "expert-mml"), search)
+        example = Arrays(jnp.int32(0), jnp.int32(3), jnp.ones((1, 1), jnp.int32), jnp.int32(1))
+
+        def loss(parameters):
+            heads, frozen = (
+                Heads(self.policy(own), None, self.policy(jnp.array([2.0, 2.0, -1.0])))
+                for own in (parameters, self.PARAMETERS)
+            )
+            number = jnp.int32(0)
+            return _learn_from_search(toy, config, heads, frozen, example, jax.random.key(0), number, False)[0]
+
+        by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
+
+    @pytest.mark.parametrize("space", ["program", "execution"])
+    def test_what_is_drawn_with_random_tokens_is_weighed_as_it_was_drawn(self, toy, space):
+        _, graph = self.search(toy, space, beam=8, exploration="sampling", epsilon=0.2)
+        flow = correct_flow(graph)
+
+        def loss(parameters):
+            return graph_loss(self.log_policy(parameters, graph), flow.posterior, flow.log_reward[0, 0])
+
+        def by_hand(parameters):
+            """The programs aa, ba, aba and bba, each with its share of what is drawn."""
+            own, drawn = self.probabilities(parameters), 0.8 * self.probabilities(self.PARAMETERS) + 0.2 / 2
+
+            def programs(zero, one, two):
+                ends = jnp.stack([one, (1 - one) * two])
+                return jnp.concatenate([zero * ends, (1 - zero) * ends])
+
+            weights = programs(*drawn)
+            return -jnp.sum(weights / jnp.sum(weights) * jnp.log(programs(*own)))
+
+        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), jax.grad(by_hand)(self.PARAMETERS), atol=1e-6)
+
     def test_nothing_found_on_the_graph_is_nothing_learned(self, toy):
         _, graph = self.search(toy)
-        log_policy = jax.vmap(jax.vmap(self.policy(self.PARAMETERS)))(graph.beam.states)
+        log_policy = self.log_policy(self.PARAMETERS, graph)
         nothing = jnp.zeros_like(log_policy), jnp.float32(-jnp.inf)
         loss, gradient = jax.value_and_grad(lambda log_policy: graph_loss(log_policy, *nothing, alpha=0.5))(log_policy)
         assert loss == 0

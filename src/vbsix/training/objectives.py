@@ -55,13 +55,16 @@ LAYERS_AT_ONCE = 5
 """Summed up in one round of the loop over layers, whose own cost is as large."""
 
 
-def correct_flow(graph: Graph) -> Flow:
-    """Forward and backward sums; the forward one is the search's own chart."""
-    log_policy = jnp.where(graph.expansion.kind == CORRECT, graph.expansion.log_policy, -jnp.inf)
+def correct_flow(graph: Graph, log_policy: Float[Array, "L K A"] | None = None) -> Flow:
+    """Forward and backward sums, with the probabilities that the search ranked by, or with another policy's."""
     beam = graph.beam.log_chart.shape[1]
     following = next_vertex(graph)
     slots = jnp.where(following >= 0, following % beam, -1)
-    layers = log_policy, graph.expansion.log_policy, slots
+    if log_policy is None:
+        log_policy, log_chart = graph.expansion.log_policy, graph.beam.log_chart
+    else:
+        log_chart = _forward(log_policy, slots)
+    layers = jnp.where(graph.expansion.kind == CORRECT, log_policy, -jnp.inf), log_policy, slots
 
     def log_transitions(log_reward_after, layer):
         log_ending, log_policy, slot = layer
@@ -76,8 +79,24 @@ def correct_flow(graph: Graph) -> Flow:
     log_reward = jax.lax.scan(back, nothing, layers, reverse=True, unroll=LAYERS_AT_ONCE)[1]
     log_transition = jax.vmap(log_transitions)(jnp.concatenate([log_reward[1:], nothing[None]]), layers)
     total = log_reward[0, 0]
-    log_posterior = graph.beam.log_chart[:, :, None] + log_transition - jnp.where(jnp.isfinite(total), total, 0.0)
+    log_posterior = log_chart[:, :, None] + log_transition - jnp.where(jnp.isfinite(total), total, 0.0)
     return Flow(log_reward, jnp.where(graph.beam.alive[:, :, None], jnp.exp(log_posterior), 0.0))
+
+
+def _forward(log_policy: Float[Array, "L K A"], slots: Int[Array, "L K A"]) -> Float[Array, "L K"]:
+    """The log-probability of reaching each state of each beam by its policy, from the first state of the first."""
+    beam = log_policy.shape[1]
+
+    def on(log_chart, layer):
+        log_policy, slots = layer
+        log_reached = jnp.where(slots >= 0, log_chart[:, None] + log_policy, -jnp.inf)
+        largest = jnp.max(log_reached)
+        largest = jnp.where(jnp.isfinite(largest), largest, 0.0)
+        sums = jnp.zeros(beam).at[jnp.where(slots >= 0, slots, beam)].add(jnp.exp(log_reached - largest), mode="drop")
+        return jnp.log(sums) + largest, log_chart
+
+    start = jnp.full(beam, -jnp.inf).at[0].set(0.0)
+    return jax.lax.scan(on, start, (log_policy, slots))[1]
 
 
 def graph_loss(

@@ -252,8 +252,12 @@ def _learn_from_search(
         instructions=example.words.shape[0],
         config=config.search,
     )
-    flow = stop_gradient(correct_flow(graph))
-    policy_loss, metrics = _policy_loss(domain, config, heads.policy, programs, graph, flow)
+    flow = own_flow = stop_gradient(correct_flow(graph))
+    if heads.expert is not None:  # whose finds the policy weighs by its own probabilities
+        every = jnp.arange(graph.expansion.kind[..., 0].size)
+        log_policy = jax.vmap(frozen.policy)(*_expanded(domain, config, graph, every))
+        own_flow = stop_gradient(correct_flow(graph, log_policy.reshape(graph.expansion.kind.shape)))
+    policy_loss, metrics = _policy_loss(domain, config, heads.policy, programs, graph, own_flow)
     loss = policy_loss
     if heads.expert is not None:
         expert_loss, _ = _policy_loss(domain, config, heads.expert, programs, graph, flow)
