@@ -127,6 +127,7 @@ def test_a_config_saved_by_an_earlier_version_is_read():
         ("training.dropout=1", r"training\.dropout: expected a number below 1"),
         ("search.epsilon=nan", r"search\.epsilon: expected a number between 0 and 1, not nan"),
         ("training.learning_rate=-1", r"expected a number of at least 0, not -1\.0"),
+        ("training.learning_rate=inf", r"expected a number of at least 0, not inf"),
         ("training.critic=1", r"training\.critic: expected true or false, not 1"),
         ("training.objective=mm", r"training\.objective: expected one of 'mml', 'expert', 'reinforce', not 'mm'"),
         ("training.objective=[1]", r"training\.objective: expected one of .*, not \[1\]"),

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from training.tiny import ARGUMENTS, Watcher, outcome, run_tiny, tiny_config
 
+from vbsix.domains.registry import get_domain
+from vbsix.errors import VbsixError
 from vbsix.training import run as runs
 from vbsix.training.config import override
 from vbsix.training.metrics import MetricsFile, read_metrics
-from vbsix.training.run import Interrupted, open_run
+from vbsix.training.run import Interrupted, load_best, open_run
 
 # Nothing falls together: rows, evaluations, checkpoints and the start of the critic's ranking.
 CONFIG = tiny_config(
@@ -46,6 +48,39 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_was_not(tmp_path, left_alone, s
             run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=Watcher(stop_at=stop))
     run_tiny(tmp_path / "run", CONFIG, SEEDS)
     assert outcome(tmp_path / "run") == left_alone
+
+
+class StopsWhenEvaluated(Watcher):
+    """Hears Ctrl-C while a step is evaluated."""
+
+    def wants_to_stop(self):
+        return self.stop_at in self.accuracies
+
+
+@pytest.mark.parametrize("stop", [5, 14], ids=["no checkpoint is due", "the last step"])
+def test_a_run_that_was_stopped_while_evaluated_goes_on_as_if_it_was_not(tmp_path, left_alone, stop):
+    with pytest.raises(Interrupted, match=f"Stopped after step {stop} of 14"):
+        run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=StopsWhenEvaluated(stop_at=stop))
+    run_tiny(tmp_path / "run", CONFIG, SEEDS)
+    assert outcome(tmp_path / "run") == left_alone
+
+
+def test_damaged_best_policies_are_reported_and_done_without(tmp_path, left_alone):
+    with pytest.raises(Interrupted):
+        run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=Watcher(stop_at=9))
+    best = tmp_path / "run" / "best.safetensors"
+    content = best.read_bytes()
+    best.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(VbsixError, match=r"best\.safetensors: damaged"):
+        load_best(open_run(tmp_path / "run"), get_domain("tangrams"))
+    watcher = Watcher()
+    best.write_bytes(content[:100])
+    run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=watcher)
+    assert len(watcher.messages) == 1
+    assert watcher.messages[0].startswith(f"{best}: cannot be read")
+    assert watcher.messages[0].endswith("Going on without the best policies so far; those to come are kept.")
+    assert outcome(tmp_path / "run") == left_alone
+    assert min(load_best(open_run(tmp_path / "run"), get_domain("tangrams")).steps) > 9
 
 
 class Crash(Exception):

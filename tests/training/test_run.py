@@ -141,14 +141,14 @@ def test_a_wrong_description_is_an_error(finished, tmp_path, wrong):
         open_run(tmp_path)
 
 
-def test_a_seed_alone_learns_what_it_learns_among_others(finished, tmp_path):
+def test_a_seed_alone_learns_what_it_learns_among_six(tmp_path):
     alone = run_tiny(tmp_path / "one", seeds=(1,)).learners.networks
-    among = finished.trained.learners.networks
+    among = run_tiny(tmp_path / "six", seeds=tuple(range(6))).learners.networks
     start = create_learners(get_domain("tangrams"), tiny_config(), jnp.array([1])).networks
-    for one, three in zip(jax.tree.leaves(alone), jax.tree.leaves(among), strict=True):
+    for one, six in zip(jax.tree.leaves(alone), jax.tree.leaves(among), strict=True):
         # Adam makes a step of a gradient that is nothing but rounding, so that a few parameters differ a little.
-        np.testing.assert_allclose(one[0], three[1], atol=0.02)
-        assert float(jnp.mean(jnp.abs(one[0] - three[1]))) < 4e-3
+        np.testing.assert_allclose(one[0], six[1], atol=0.02)
+        assert float(jnp.mean(jnp.abs(one[0] - six[1]))) < 4e-3
     moves = jax.tree.map(lambda one, first: float(jnp.max(jnp.abs(one - first))), alone, start)
     assert max(jax.tree.leaves(moves)) > 0.1
 
@@ -193,7 +193,14 @@ def test_a_disk_that_fills_up_stops_the_run_and_spares_the_checkpoint(finished, 
     assert outcome(tmp_path / "run") == outcome(finished.folder)
 
 
-def test_a_run_without_a_hit_says_so_early(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "advices"),
+    [
+        ("vbsix", ["No search has", "search.beam=", "search.epsilon", "data.lengths"]),
+        ("reinforce", ["No sample has", "training.samples=", "training.sample_epsilon", "data.lengths"]),
+    ],
+)
+def test_a_run_without_a_hit_says_so_early(tmp_path, monkeypatch, method, advices):
     def never_hits(*arguments, **options):
         learners, sums = train_chunk(*arguments, **options)
         return learners, sums | {"hit": sums["hit"]._replace(total=sums["hit"].total * 0)}
@@ -201,11 +208,23 @@ def test_a_run_without_a_hit_says_so_early(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "train_chunk", never_hits)
     monkeypatch.setattr(runs, "PATIENCE", 5)
     watcher = Watcher()
-    run_tiny(tmp_path / "run", watcher=watcher)
+    run_tiny(tmp_path / "run", tiny_config(method), watcher=watcher)
     assert len(watcher.messages) == 1
-    assert watcher.messages[0].startswith("No search has found a correct program in 6 steps")
-    for advice in ("search.beam", "search.epsilon", "data.lengths"):
+    assert "found a correct program in 6 steps" in watcher.messages[0]
+    for advice in advices:
         assert advice in watcher.messages[0]
+
+
+def test_speed_is_that_of_most_chunks(monkeypatch):
+    times = iter([0.0, 0.0, 90.0, 100.0, 101.0, 200.0, 202.0, 300.0])
+    monkeypatch.setattr(runs.time, "perf_counter", times.__next__)
+    watch = runs._Stopwatch(seconds=5.0)
+    for _ in range(3):  # the first one compiles, and something else is done in between
+        with watch.chunk(steps=4):
+            pass
+    assert watch.steps_per_second() == 2.0
+    assert watch.steps_per_second() == 0.0, "since the last time"
+    assert watch.seconds() == 305.0
 
 
 def test_a_run_with_hits_has_nothing_to_say(finished):

@@ -23,7 +23,7 @@ def show(
         str, typer.Argument(metavar="[DOMAIN]", help=DOMAIN_HELP, autocompletion=complete_domain)
     ] = "tangrams",
     method: Annotated[str | None, typer.Option(help=METHOD_HELP)] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not the paper's.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not for SCONE.")] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")
     ] = None,

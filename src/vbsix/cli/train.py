@@ -68,8 +68,9 @@ def train(
 ) -> None:
     """Train a parser. Without arguments: on the embedded corpus, in a few minutes.
 
-    Settings are the paper's for SCONE's files and quick ones for the embedded corpus and for JSON lines; a file of
-    settings changes them, --set, --steps and --method change them last. All of a run lies in its folder: checkpoints,
+    Sizes and steps are the paper's for SCONE's files, all settings with --method paper-vbsix or paper-mml, and quick
+    ones for the embedded corpus and for JSON lines; a file of settings changes them, --set, --steps and --method change
+    them last. All of a run lies in its folder: checkpoints,
     metrics.jsonl, TensorBoard's events and, at the end, result.json. Ctrl-C saves; --resume goes on and gives what a
     run left alone would have given (on a GPU: with XLA_FLAGS=--xla_gpu_deterministic_ops=true).
 
@@ -79,7 +80,7 @@ def train(
     from vbsix.cli.report import print_report
     from vbsix.data.json_lines import SUFFIX
     from vbsix.training.display import create_display, stop_on_interrupt
-    from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, save_result
+    from vbsix.training.run import Interrupted, Run, create_run, domain_of, open_run, resume_command, save_result
     from vbsix.training.run import train as train_run
     from vbsix.training.spurious import find_spurious, predict_longest
     from vbsix.training.task import SYNTHETIC, load_task
@@ -104,15 +105,18 @@ def train(
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"
         display.on_message(f"{run.method} learns {run.config.domain} from {len(task.examples)} examples, {seeds_text}")
         display.on_message(f"all of it goes to {run.folder}")
+    measuring = f"Stopped before all was measured; what was learned is saved. Go on with: {resume_command(run)}"
     try:
         with stop_on_interrupt(display), display:
             trained = train_run(run, task, display)
-    except Interrupted as stopped:
-        typer.echo(str(stopped), err=True)
+        if display.stopping:
+            raise Interrupted(measuring)
+        networks = trained.learners.networks
+        predictions = predict_longest(task, networks)
+        spurious = find_spurious(task, networks, predictions)
+    except (Interrupted, KeyboardInterrupt) as stopped:
+        typer.echo(str(stopped) or measuring, err=True)
         raise typer.Exit(130) from None
-    networks = trained.learners.networks
-    predictions = predict_longest(task, networks)
-    spurious = find_spurious(task, networks, predictions)
     save_result(run, trained, spurious)
     if not quiet:
         print_report(run, task, trained, spurious, predictions)

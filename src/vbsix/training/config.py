@@ -224,7 +224,7 @@ def quick(domain: str, method: str = "vbsix") -> Config:
 
 
 def preset(domain: str, method: str = "vbsix") -> Config:
-    """The paper's settings of a method in a domain; for other domains, the defaults."""
+    """The settings of a method in a domain, with the paper's sizes, steps and examples; for others, the defaults."""
     ours = {} if method in (*AS_PUBLISHED, "reinforce") else OURS_BY_DOMAIN.get(domain, {})
     settings = {**_settings_of(method), **DOMAINS.get(domain, {}), **ours}
     if domain in PAPER_SETTINGS:
@@ -374,7 +374,7 @@ def _check(name: str, value: Any, wanted: Any) -> Any:
     if wanted in (int, float):
         least = 1 if wanted is int and name not in _MAY_BE_ZERO else 0
         most = 1 if name.endswith(("epsilon", "_share", "dropout")) else math.inf
-        if not least <= value <= most:
+        if not least <= value <= most or math.isinf(value):
             bounds = f"between {least} and {most}" if most == 1 else f"of at least {least}"
             raise VbsixError(f"{name}: expected {_TYPES[wanted]} {bounds}, not {value!r}.")
     return value

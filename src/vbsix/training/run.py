@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,7 @@ from vbsix.domains.base import Domain
 from vbsix.domains.registry import get_domain, origin_of
 from vbsix.errors import UnknownName, VbsixError
 from vbsix.evaluation import accuracy
-from vbsix.files import read_json, read_tensors, write_json, write_tensors
+from vbsix.files import read_json, read_tensors, sha256, write_json, write_tensors
 from vbsix.models import Policy
 from vbsix.training.checkpoint import Origin, from_tensors, load_checkpoint, save_checkpoint, to_tensors
 from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
@@ -174,11 +176,12 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
     """
     config, last = run.config, run.config.training.steps
     state = _restore(run, task)
+    first = state.step
     data = np.array(run.seeds), task.words.vectors, task.arrays(task.examples)
     seeds, vectors, examples = put_on_all(data, task.domain, config.training.batch)
-    watch = _Stopwatch(state.step, state.seconds)
+    watch = _Stopwatch(state.seconds)
     accuracies: Accuracies = {}
-    best = load_best(run, task.domain) if run.best.exists() and state.step else None
+    best = _restore_best(run, task.domain, observer) if run.best.exists() and state.step else None
     observer.on_progress(state.step)
     with MetricsFile(run.metrics, state.step) as metrics_file:
         in_vain = not any(row["hit"] > 0 for row in metrics_file.kept)
@@ -190,19 +193,21 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
                 best = keep_best(best, state.step, policies, accuracies)
                 save_best(run, best)
                 observer.on_evaluation(state.step, accuracies)
+                if state.step > first and observer.wants_to_stop():  # one without time left gets on all the same
+                    _stop(run, state, watch)
             if evaluates or _due(config.run.log_every, state.step, last):
                 rows = state.pending.take(state.step, run.seeds, accuracies if evaluates else {})
                 metrics_file.write(rows)
-                observer.on_metrics(state.step, rows, watch.steps_per_second(state.step))
+                observer.on_metrics(state.step, rows, watch.steps_per_second())
                 in_vain = in_vain and not any(row["hit"] > 0 for row in rows)
                 if in_vain and state.step >= min(PATIENCE, last):
-                    observer.on_message(NO_HITS.format(step=state.step, beam=2 * config.search.beam))
+                    observer.on_message(_no_hits(config, state.step))
                     in_vain = False  # it has been said
             if state.step == last:
                 assert best is not None, "the last step is always evaluated"
                 return Trained(release(state.learners), accuracies, best, watch.seconds())
             stop = _next_stop(config, state.step)
-            with task.domain.alone():
+            with watch.chunk(stop - state.step), task.domain.alone():
                 state.learners, sums = train_chunk(
                     task.domain,
                     config,
@@ -220,12 +225,10 @@ def train(run: Run, task: Task, observer: Observer) -> Trained:
             state.pending.add(sums)
             state.step = stop
             observer.on_progress(stop)
-            wants_to_stop = observer.wants_to_stop()
-            if wants_to_stop or _due(config.run.checkpoint_every, stop, last):
-                state.seconds = watch.seconds()
-                _save(run, state)
-            if wants_to_stop:
-                raise Interrupted(f"Stopped after step {stop} of {last}. Go on with: {resume_command(run)}")
+            if observer.wants_to_stop():
+                _stop(run, state, watch)
+            if _due(config.run.checkpoint_every, stop, last):
+                _save(run, state, watch)
 
 
 def evaluate_splits(task: Task, policies: Policy, config: Config) -> Accuracies:
@@ -251,6 +254,8 @@ def load_best(run: Run, domain: Domain) -> Best:
     if not run.best.exists():
         raise VbsixError(f"{run.folder}: was never evaluated, so that it has no best policies yet.")
     tensors, metadata = read_tensors(run.best)
+    if metadata.get("sha256", _checksum(tensors)) != _checksum(tensors):
+        raise VbsixError(f"{run.best}: damaged.")
     shapes = learner_shapes(domain, run.config, run.seeds)
     policies = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes.networks.policy, run.best))
     return Best(policies, list(metadata["steps"]), list(metadata["scores"]))
@@ -258,7 +263,21 @@ def load_best(run: Run, domain: Domain) -> Best:
 
 def save_best(run: Run, best: Best) -> None:
     """Writes what `load_best` reads."""
-    write_tensors(run.best, to_tensors(best.policies), {"steps": best.steps, "scores": best.scores})
+    tensors = to_tensors(best.policies)
+    write_tensors(run.best, tensors, {"steps": best.steps, "scores": best.scores, "sha256": _checksum(tensors)})
+
+
+def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
+    return sha256(b"".join(tensors[name].tobytes() for name in sorted(tensors)))
+
+
+def _restore_best(run: Run, domain: Domain, observer: Observer) -> Best | None:
+    """What did best on dev before; a run whose checkpoints are whole goes on without."""
+    try:
+        return load_best(run, domain)
+    except VbsixError as error:
+        observer.on_message(f"{error} Going on without the best policies so far; those to come are kept.")
+        return None
 
 
 def keep_best(best: Best | None, step: int, policies: Any, accuracies: Accuracies) -> Best:
@@ -313,7 +332,15 @@ class _State:
     seconds: float
 
 
-def _save(run: Run, state: _State) -> None:
+def _stop(run: Run, state: _State, watch: _Stopwatch) -> NoReturn:
+    """Saves, and says how to go on. What is due at this step is done when the run goes on."""
+    _save(run, state, watch)
+    last = run.config.training.steps
+    raise Interrupted(f"Stopped after step {state.step} of {last}. Go on with: {resume_command(run)}")
+
+
+def _save(run: Run, state: _State, watch: _Stopwatch) -> None:
+    state.seconds = watch.seconds()
     progress = {"pending": state.pending.to_json(), "seconds": state.seconds}
     save_checkpoint(run.checkpoints, state.step, state.learners, run.seeds, state.origin, progress)
 
@@ -362,28 +389,43 @@ def _all_finite(tree: Any) -> jax.Array:
 
 
 class _Stopwatch:
-    """Measures from a step on, before which `seconds` were spent."""
+    """Measures a run before whose start `seconds` were spent."""
 
-    def __init__(self, step: int, seconds: float):
-        now = time.perf_counter()
-        self._start, self._last = now - seconds, (step, now)
+    def __init__(self, seconds: float):
+        self._start = time.perf_counter() - seconds
+        self._speeds: list[float] = []
 
     def seconds(self) -> float:
         return time.perf_counter() - self._start
 
-    def steps_per_second(self, step: int) -> float:
-        """Since the last call."""
-        (last_step, last_time), now = self._last, time.perf_counter()
-        self._last = step, now
-        return (step - last_step) / max(now - last_time, 1e-9)
+    @contextmanager
+    def chunk(self, steps: int) -> Iterator[None]:
+        """A chunk of so many steps is done meanwhile."""
+        begun = time.perf_counter()
+        yield
+        self._speeds.append(steps / max(time.perf_counter() - begun, 1e-9))
+
+    def steps_per_second(self) -> float:
+        """The median of the chunks since the last call, which neither evaluation nor compilation slows down."""
+        speeds, self._speeds = self._speeds, []
+        return statistics.median(speeds) if speeds else 0.0
 
 
 WHOLE = "all"
 """Stands for a number of utterances where whole rows are measured, however long they are."""
 PATIENCE = 500
 """Steps after which a run without a hit says so."""
-NO_HITS = (
-    "No search has found a correct program in {step} steps, so nothing has been learned. Likely reasons: the beam is "
-    "too small for programs of this length (try --set search.beam={beam}), there is too little exploration (try --set "
-    "search.epsilon=0.3), or the sequences are too long to begin with (try shorter ones: --set data.lengths=[1,2])."
-)
+
+
+def _no_hits(config: Config, step: int) -> str:
+    """What is said of a run that finds nothing: likely reasons, and what to change."""
+    samples = config.training.objective == "reinforce"
+    searched, size = ("sample", "training.samples") if samples else ("search", "search.beam")
+    most = 2 * (config.training.samples if samples else config.search.beam)
+    exploration = "training.sample_epsilon" if samples else "search.epsilon"
+    few = "too few programs are sampled" if samples else "the beam is too small for programs of this length"
+    return (
+        f"No {searched} has found a correct program in {step} steps, so nothing has been learned. Likely reasons: "
+        f"{few} (try --set {size}={most}), there is too little exploration (try --set {exploration}=0.3), or the "
+        "sequences are too long to begin with (try shorter ones: --set data.lengths=[1,2])."
+    )
