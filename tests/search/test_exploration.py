@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from math import comb
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +111,7 @@ TOKENS, BEAM, EPSILON = 26, 4, 0.3
 
 
 @functools.cache
-def first_beams() -> np.ndarray:
+def first_beams(**settings: Any) -> np.ndarray:
     """[draws, slots], the states of the first beam after the start."""
     successor = np.full((TOKENS, TOKENS), -1, np.int32)
     successor[0] = np.arange(1, TOKENS + 1)
@@ -119,7 +120,7 @@ def first_beams() -> np.ndarray:
     log_policy = np.broadcast_to(np.log(probability), (TOKENS, TOKENS)).astype(np.float32)
     zeros = np.zeros(TOKENS, np.int32)
     domain = TableDomain(Tables(successor, zeros, zeros, log_policy, zeros), max_tokens_per_instruction=2)
-    config = SearchConfig(beam=BEAM, epsilon=EPSILON)
+    config = SearchConfig(beam=BEAM, epsilon=EPSILON, **settings)
 
     def search(key):
         problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(0))
@@ -142,6 +143,15 @@ def test_a_search_explores_merged_states():
     unranked = np.arange(BEAM + 1, TOKENS)
     share = np.mean(np.isin(beams, unranked)) * BEAM / len(unranked)
     for state in unranked:
+        assert_frequency(np.any(beams == state, axis=1), share)
+
+
+def test_a_search_may_explore_those_states_alone_that_a_critic_is_shown():
+    """Four slots by rank, and six states more in the pool."""
+    beams = first_beams(pool="rerank", rerank=10)
+    assert (beams >= 1).all() and (beams <= 10).all()
+    share = np.mean(beams > BEAM) * BEAM / 6
+    for state in range(BEAM + 1, 11):
         assert_frequency(np.any(beams == state, axis=1), share)
 
 

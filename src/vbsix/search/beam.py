@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from vbsix.domains.base import Domain, State, Target
 from vbsix.search.config import SearchConfig
-from vbsix.search.exploration import behaviour, explore_slots, perturb
+from vbsix.search.exploration import among_best, behaviour, explore_slots, perturb
 from vbsix.search.merging import Merged, choose, merge_prefixes, representatives
 from vbsix.search.packing import scan_packed
 
@@ -126,7 +126,10 @@ def beam_search(
         merged = merge_prefixes(log_prefixes.reshape(-1), jnp.repeat(beam.paths, kind.shape[1]), group, noisy)
         chosen = _rank(domain, critic, problem, successors, merged, config, instructions)
         if config.exploration == "slots":
-            chosen = explore_slots(key, chosen, jnp.isfinite(merged.log_sum), config.epsilon)
+            available = jnp.isfinite(merged.log_sum)
+            if config.pool == "rerank":
+                available &= among_best(merged.log_sum, max(config.rerank, config.beam))
+            chosen = explore_slots(key, chosen, available, config.epsilon)
         recorded = beam, log_policy, kind.astype(jnp.int8), successor_keys, group.reshape(kind.shape)
         return _next_beam(successors, merged, chosen), recorded
 

@@ -22,6 +22,8 @@ class SearchConfig:
     that the policy, with some random tokens, reaches them."""
     epsilon: float = 0.15
     """Of `slots`, the probability that a slot takes a random state; of `sampling`, that a token is random."""
+    pool: Literal["all", "rerank"] = "all"
+    """Of `slots`: whether a random state is any that the beam leads to, or one of the K0 of largest actor score."""
     prune: bool = False
     """Whether states are left out that the domain knows to be dead ends, such as a stack that no action can use up."""
     quota: int = 0

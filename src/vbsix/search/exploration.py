@@ -33,6 +33,12 @@ def explore_slots(
     return jnp.where(flagged, random, ranking)
 
 
+def among_best(score: Float[Array, " N"], size: int) -> Bool[Array, " N"]:
+    """Which scores are among so many largest."""
+    _, best = jax.lax.top_k(score, min(size, score.shape[0]))
+    return jnp.zeros(score.shape[0], bool).at[best].set(True)
+
+
 def perturb(key: PRNGKeyArray, perturbed: Float[Array, " K"], log_prefixes: Float[Array, "K A"]) -> Float[Array, "K A"]:
     """Gumbel noise for the successors of a beam, such that the best of each state is as good as the state itself.
 
