@@ -70,9 +70,9 @@ def train(
 
     Sizes and steps are the paper's for SCONE's files, all settings with --method paper-vbsix or paper-mml, and quick
     ones for the embedded corpus and for JSON lines; a file of settings changes them, --set, --steps and --method change
-    them last. All of a run lies in its folder: checkpoints,
-    metrics.jsonl, TensorBoard's events and, at the end, result.json. Ctrl-C saves; --resume goes on and gives what a
-    run left alone would have given (on a GPU: with XLA_FLAGS=--xla_gpu_deterministic_ops=true).
+    them last. All of a run lies in its folder: checkpoints, metrics.jsonl, TensorBoard's events and, at the end,
+    result.json. Ctrl-C saves; --resume goes on and gives what a run left alone would have given (on a GPU: with
+    XLA_FLAGS=--xla_gpu_deterministic_ops=true).
 
     Example: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64
     """
