@@ -86,6 +86,14 @@ def test_tensors_that_are_not_whole_are_refused(tmp_path, content):
         read_tensors(tmp_path / "file")
 
 
+def test_a_flipped_bit_of_a_number_is_noticed(tmp_path):
+    write_tensors(tmp_path / "file", {"a": np.zeros(100, np.float32)}, {})
+    whole = (tmp_path / "file").read_bytes()
+    (tmp_path / "file").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(VbsixError, match="file: damaged: its numbers do not agree with their checksum"):
+        read_tensors(tmp_path / "file")
+
+
 def test_a_missing_file_is_named(tmp_path):
     for read in (read_json, read_tensors):
         with pytest.raises(VbsixError, match="missing: no such file"):

@@ -61,27 +61,34 @@ def check_format(path: Path, found: Any) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> str:
-    """Writes arrays with metadata as a safetensors file and gives its SHA-256.
+    """Writes arrays with metadata and a checksum as a safetensors file, and gives the file's SHA-256.
 
     The same arrays and metadata give the same file: all metadata is one entry, as safetensors keeps no order of them.
     """
-    header = {"vbsix": json.dumps({"format": FORMAT, **metadata})}
+    header = {"vbsix": json.dumps({"format": FORMAT, **metadata, "sha256": _checksum(tensors)})}
     content = save({name: np.asarray(array, order="C") for name, array in tensors.items()}, header)
     write_bytes(path, content)
     return sha256(content)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the metadata of a file of ours."""
+    """The arrays and the metadata of a file of ours; those of earlier versions have no checksum."""
     try:
         with safe_open(path, "numpy") as file:
             header = json.loads((file.metadata() or {}).get("vbsix", "{}"))
             check_format(path, header.pop("format", None))
-            return {name: file.get_tensor(name) for name in file.keys()}, header  # noqa: SIM118 (not a mapping)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except FileNotFoundError:
         raise VbsixError(f"{path}: no such file.") from None
     except (SafetensorError, AttributeError, TypeError, ValueError, OSError) as error:
         raise VbsixError(f"{path}: cannot be read: {error}") from error
+    if header.pop("sha256", None) not in (None, _checksum(tensors)):
+        raise VbsixError(f"{path}: damaged: its numbers do not agree with their checksum.")
+    return tensors, header
+
+
+def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
+    return sha256(b"".join(np.asarray(tensors[name]).tobytes() for name in sorted(tensors)))
 
 
 def sha256(content: bytes) -> str:

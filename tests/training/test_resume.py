@@ -71,7 +71,7 @@ def test_damaged_best_policies_are_reported_and_done_without(tmp_path, left_alon
     best = tmp_path / "run" / "best.safetensors"
     content = best.read_bytes()
     best.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(VbsixError, match=r"best\.safetensors: damaged"):
+    with pytest.raises(VbsixError, match=r"best\.safetensors: damaged: its numbers"):
         load_best(open_run(tmp_path / "run"), get_domain("tangrams"))
     watcher = Watcher()
     best.write_bytes(content[:100])

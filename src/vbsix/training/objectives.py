@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 from vbsix.search import Graph, Programs
 from vbsix.search.beam import CORRECT
 from vbsix.search.graph import next_vertex
+from vbsix.search.merging import merge_prefixes
 
 
 def mml_weights(log_probability: Float[Array, " P"], beta: float = 1.0) -> Float[Array, " P"]:
@@ -89,11 +90,9 @@ def _forward(log_policy: Float[Array, "L K A"], slots: Int[Array, "L K A"]) -> F
 
     def on(log_chart, layer):
         log_policy, slots = layer
-        log_reached = jnp.where(slots >= 0, log_chart[:, None] + log_policy, -jnp.inf)
-        largest = jnp.max(log_reached)
-        largest = jnp.where(jnp.isfinite(largest), largest, 0.0)
-        sums = jnp.zeros(beam).at[jnp.where(slots >= 0, slots, beam)].add(jnp.exp(log_reached - largest), mode="drop")
-        return jnp.log(sums) + largest, log_chart
+        log_prefixes = jnp.where(slots >= 0, log_chart[:, None] + log_policy, -jnp.inf).reshape(-1)
+        merged = merge_prefixes(log_prefixes, jnp.ones_like(log_prefixes), jnp.maximum(slots, 0).reshape(-1))
+        return merged.log_sum[:beam], log_chart
 
     start = jnp.full(beam, -jnp.inf).at[0].set(0.0)
     return jax.lax.scan(on, start, (log_policy, slots))[1]
