@@ -22,7 +22,7 @@ from vbsix.loading import load_committee
 from vbsix.reproduction import page, runs
 from vbsix.reproduction.page import fill_page, read_results, table_rows
 from vbsix.reproduction.runs import EMBEDDED, EMBEDDED_BY_DOMAIN, MOST_POINTS, TRIALS, Timed, finish, plan
-from vbsix.reproduction.targets import TARGETS, FigureTarget
+from vbsix.reproduction.targets import TARGETS, FigureTarget, correlation
 from vbsix.reproduction.trials import trial_rows
 from vbsix.training.config import override, preset, quick
 from vbsix.training.run import Best, Interrupted, Run, Trained, open_run
@@ -272,6 +272,13 @@ def test_spurious_programs_are_counted(ended, untrained):
     assert result["spurious"].keys() == {"train", "dev", "held-out"}
     assert reproduce("spurious", out, *TINY).code == 0
     assert "| tangrams | vbsix | 0.0 ± 0.0 |" in (out / "synthetic-spurious.md").read_text()
+
+
+def test_a_correlation_is_of_seeds_where_both_are_known_and_differ():
+    assert correlation([0.1, None, 0.2, 0.3], [0.9, 0.0, 0.8, 0.7]) == "-1.00"
+    assert correlation([1, 2, 3, 4], [2, 1, 4, 3]) == "0.60", "the deviations' products sum to 3, their squares to 5"
+    for shares, others in ([], []), ([0.1, 0.2], [1, 2]), ([0.5] * 3, [1, 2, 3]), ([1, 2, 3], [0, 0, 0]):
+        assert correlation(shares, others) == "-"
 
 
 def test_prior_work_s_examples_have_one_and_two_instructions(tmp_path, faked):
