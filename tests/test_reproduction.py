@@ -272,6 +272,13 @@ def test_spurious_programs_are_counted(ended, untrained):
     assert result["spurious"].keys() == {"train", "dev", "held-out"}
     assert reproduce("spurious", out, *TINY).code == 0
     assert "| tangrams | vbsix | 0.0 ± 0.0 |" in (out / "synthetic-spurious.md").read_text()
+    run = next(run for run in read_results(out / "results") if run.folder.name == NAME)
+    longest = str(max(run.config.data.evaluation))
+    told = {"accuracy": {"dev": {longest: [0.5, 0.4, 0.3]}}}
+    (row,) = table_rows(TARGETS["spurious"], {run: told | {"spurious": {"train": [0.1, 0.2, 0.3]}}})
+    assert (row[2], row[-2:]) == ("20.0 ± 10.0", ["40.0 ± 10.0", "-1.00"])
+    (row,) = table_rows(TARGETS["spurious"], {run: told})
+    assert row[2:] == [*["-"] * 6, "40.0 ± 10.0", "-"], "it was measured for another table alone"
 
 
 def test_a_correlation_is_of_seeds_where_both_are_known_and_differ():

@@ -13,18 +13,17 @@ from vbsix.training.task import load_task
 
 COMBINATIONS = [
     ("scene", "vbsix"),
-    ("tangrams", "mml"),
-    ("tangrams", "execution-only"),
-    ("alchemy", "value-only"),
+    ("alchemy", "mml"),
     ("tangrams", "expert-mml"),
     ("tangrams", "reinforce"),
 ]
-"""Each method and each domain at least once, mostly in the domain that compiles fastest; the slow test has them all,
-and those as published."""
+"""Each domain, and each method but those between the first two, of which `test_step.py` sees the loss fall; the slow
+test has them all, and those as published."""
 
 
 def test_no_method_is_forgotten():
-    assert {method for _, method in COMBINATIONS} == METHODS.keys() - set(AS_PUBLISHED)
+    between = {"execution-only", "value-only"}
+    assert {method for _, method in COMBINATIONS} == METHODS.keys() - between - set(AS_PUBLISHED)
 
 
 @pytest.fixture(scope="module")

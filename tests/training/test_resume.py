@@ -156,7 +156,7 @@ def kill_at_random_moments(folder: Path, steps: int, kills: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kills", "steps"), [(2, 80), pytest.param(10, 120, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+    ("kills", "steps"), [(1, 40), pytest.param(10, 120, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
 def test_a_run_that_was_killed_goes_on_as_if_it_was_not(tmp_path, kills, steps):
     """Runs end in this process, where most is compiled already: it does not matter either which process it is."""

@@ -13,7 +13,7 @@ from vbsix.files import read_json, write_bytes
 from vbsix.pages import MISSING, fill_parts, find_parts, read_page, to_markdown
 from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
 from vbsix.reproduction.runs import DOMAINS, TRIALS, Result, Results, lacks
-from vbsix.reproduction.targets import IN_SHORT, TARGETS, FigureTarget, TableTarget, Target
+from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.reproduction.trials import COLUMNS, NOTE, trial_rows
 from vbsix.training.config import from_tables
 from vbsix.training.run import Run
@@ -27,7 +27,7 @@ RUNS = "runs"
 """The name of the part that lists all runs; that of trials is `TRIALS`."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the embedded corpus."""
-_TARGETS: Mapping[str, Target] = {**TARGETS, "short": IN_SHORT}
+_TARGETS: Mapping[str, Target] = {**TARGETS, **SHORT}
 _OF_TARGETS = (*_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
 _PARTS = (RUNS, TRIALS, *_OF_TARGETS)
 

@@ -98,7 +98,7 @@ def _right_worlds(
 def spurious_finds(task: Task, networks: Networks, length: int) -> Shares:
     """For each seed, how much of what its searches find for training rows is spurious; None if nothing is found.
 
-    Programs count by their probability, as they do in learning.
+    Programs count by the probability that the policy which searches gives them, an expert if there is one.
 
     Args:
         task: the data.
