@@ -1,4 +1,4 @@
-"""Every method, from data to accuracy, in runs that are nearly all compiling."""
+"""Methods, from data to accuracy, in runs that are nearly all compiling."""
 
 from __future__ import annotations
 

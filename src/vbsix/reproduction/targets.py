@@ -217,7 +217,7 @@ TARGETS: Mapping[str, Target] = {
 }
 """What can be reproduced, by name."""
 
-SHORT: Mapping[str, TableTarget] = {
+SHORT: Mapping[str, Target] = {
     "short": TableTarget(
         "Test accuracy, %",
         ("mml", "vbsix", "vbsix-spread", "vbsix-rests", "execution-256", "execution-256-words"),
