@@ -170,8 +170,7 @@ def spurious_share(domain: Domain, graph: Graph, worlds: Any) -> Float[Array, ""
 
     faithful = jax.vmap(jax.vmap(is_faithful))(graph.beam.states)
     log_policy = jnp.where(faithful, graph.expansion.log_policy, -jnp.inf)
-    restricted = graph._replace(expansion=graph.expansion._replace(log_policy=log_policy))
-    log_all, log_faithful = (correct_flow(each).log_reward[0, 0] for each in (graph, restricted))
+    log_all, log_faithful = (correct_flow(graph, each).log_reward[0, 0] for each in (None, log_policy))
     return jnp.where(jnp.isfinite(log_all), 1.0 - jnp.exp(log_faithful - jnp.where(graph.hit, log_all, 0.0)), 0.0)
 
 
