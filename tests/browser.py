@@ -31,7 +31,8 @@ _WATCH = """() => {
 def open_browser() -> Iterator[Browser]:
     """The system's Chromium. CI must have it: a test that skips there would prove nothing."""
     if not (chromium := shutil.which("chromium")):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no chromium on this machine")
+        reason = "there is no Chromium on this machine: apt-get install chromium"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
         yield browser

@@ -8,12 +8,12 @@ from pathlib import Path
 import hypothesis
 
 # Most of the time of the tests goes into compiling, so less of it is done: XLA optimises little, and what was compiled
-# once is found on disk by other test files. It is said here for the processes that tests start, too; jax reads it when
-# it is imported.
+# once is found on disk by other test files. It is set here for the processes that tests start, too; jax reads it when
+# it is imported. All flags that `vbsix` itself would add are among them: with others, nothing would be found.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false "
-    "--xla_force_host_platform_device_count=1",
+    "--xla_cpu_collective_call_terminate_timeout_seconds=86400 --xla_force_host_platform_device_count=1",
 )
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parents[1] / ".jax_cache")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
@@ -36,26 +36,51 @@ hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+FAMILIES = {
+    "whole runs": ("test_loop.py", "test_resume.py", "test_train_cli.py", "test_api.py"),
+    "the tiny run": (
+        "test_parser.py",
+        "test_spurious.py",
+        "evaluation/test_report.py",
+        "test_parse_cli.py",
+        "test_evaluate_cli.py",
+        "show/test_report.py",
+    ),
+}
+"""Test files that share what is compiled; they run one after the other, and in the same process."""
 LONGEST = (
     "test_methods.py",
-    "test_playground.py",
-    "test_devices.py",
     "test_step.py",
-    "test_resume.py",
+    *FAMILIES["whole runs"],
+    *FAMILIES["the tiny run"],
+    "test_sharding.py",
     "test_against_reference.py",
-    "test_run.py",
     "test_golden.py",
-    "test_train_cli.py",
-    "test_parser.py",
     "test_reproduction.py",
     "test_critic.py",
 )
-"""Test files of half a minute and more. They come first, lest a worker be left with one when the others are done."""
+"""The longest test files come first, so that no worker is left with one when the others have finished."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        return next((number for number, name in enumerate(LONGEST) if path.endswith(f"/{name}")), len(LONGEST))
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A process gets whole files, as with `--dist loadfile`, or whole families of them."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFamily(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return next((name for name, files in FAMILIES.items() if file.endswith(files)), file)
+
+    return ByFamily(config, log)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,8 +91,16 @@ def forget_compiled():
     """
     yield
     maps = Path("/proc/self/maps")  # Linux has it, and 65,530 of them at most; a test file leaves some thousands
-    if not maps.exists() or maps.read_bytes().count(b"\n") > 15_000:
+    if not maps.exists() or maps.read_bytes().count(b"\n") > 25_000:
         jax.clear_caches()
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory):
+    """A run that tests share, and copy before they change its files."""
+    from tiny_run import make_run
+
+    return make_run(tmp_path_factory.mktemp("tiny") / "run")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from reference.comparison import quick_jit
 
 from vbsix import Domain, PythonDomain
 from vbsix.data.json_lines import read_json_lines
-from vbsix.search import Problem, SearchConfig, beam_search
+from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.testing import check_domain
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -58,14 +58,14 @@ def test_searches_find_programs_for_its_examples(name):
     count = len(domain.tokens)
 
     def search(world, target):
-        return beam_search(
+        return search_graph(
             domain,
             lambda state, valid: jnp.full(count, -np.log(count), jnp.float32),
             None,
             Problem(world, jnp.int32(1), target),
             jax.random.key(0),
             instructions=1,
-            config=SearchConfig(beam=256, epsilon=0.0),
+            config=SearchConfig(beam=256, selection="epsilon-greedy", epsilon=0.0),
         ).hit
 
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *zip(worlds, targets, strict=True))

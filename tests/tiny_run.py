@@ -5,42 +5,52 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from vbsix.training.checkpoint import save_checkpoint
-from vbsix.training.chunk import create_learners
-from vbsix.training.config import Config, override
-from vbsix.training.run import Run, create_run
+from vbsix.config.presets import METHODS
+from vbsix.config.schema import Config, override
+from vbsix.data.dataset import Dataset
+from vbsix.runs.checkpoints import save_checkpoint
+from vbsix.runs.folder import Run, create_run
+from vbsix.training.seeds import create_learners
 from vbsix.training.step import Learner
-from vbsix.training.task import Task
 
 STEPS, SEEDS = 7, (1, 4)
-"""These seeds happen to draw policies whose beams complete programs, some of them right."""
+"""The random policies of these seeds happen to have beams that complete programs, some of them correct."""
 SETTINGS = {
+    "domain": "tangrams",
+    "method": "mml",
+    **METHODS["mml"],
     "data.evaluation": (1, 2),
     "data.lengths": (1, 2),
     "data.max_words": 12,
     "data.synthetic_dev_rows": 12,
     "data.synthetic_rows": 20,
+    "network.embedding_init_std": 1.0,
     "network.hidden": 8,
     "network.lstm": 4,
-    "network.embedding_spread": 1.0,
-    "network.token_spread": 0.3,
+    "network.renormalise": False,
+    "network.token_init_std": 0.3,
     "run.evaluation_batch": 10,
-    "training.critic": False,
 }
 
 
-def make_run(
-    folder: Path, seeds: tuple[int, ...] = SEEDS, settings: Mapping[str, Any] = SETTINGS
-) -> tuple[Run, Task, Learner]:
-    """A run of tangrams on the embedded corpus; the last seed is said to have done best."""
-    run = Run(folder, override(Config(domain="tangrams"), settings), "mml", seeds, "synthetic")
-    task = create_run(run)
-    learners = create_learners(task.domain, run.config, jnp.asarray(seeds))
+class Made(NamedTuple):
+    """A run, its data and its networks."""
+
+    run: Run
+    dataset: Dataset
+    learners: Learner
+
+
+def make_run(folder: Path, seeds: tuple[int, ...] = SEEDS, settings: Mapping[str, Any] = SETTINGS) -> Made:
+    """A run of tangrams on the embedded corpus; its metrics say that the last seed is best."""
+    run = Run(folder, override(Config(), settings), seeds, "synthetic")
+    dataset = create_run(run)
+    learners = create_learners(dataset.domain, run.config, jnp.asarray(seeds))
     save_checkpoint(run.checkpoints, STEPS, learners, seeds, {"data": "the run's"}, {})
     rows = [{"step": STEPS, "seed": seed, "accuracy": {"dev": {"1": seed / 10}}} for seed in seeds]
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return run, task, learners
+    return Made(run, dataset, learners)

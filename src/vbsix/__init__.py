@@ -9,49 +9,82 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vbsix.api import Progress, TrainedRun, evaluate, resume, train
+    from vbsix.data.words import UtteranceVectors, Words
     from vbsix.domains.base import Domain
+    from vbsix.domains.execution import Step, execute
     from vbsix.domains.hashing import hash_words
     from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
-    from vbsix.errors import InvalidData, InvalidDomain, InvalidProgram, InvalidWorld, UnknownName, VbsixError
-    from vbsix.execution import Step, execute
-    from vbsix.loading import load, load_committee
-    from vbsix.parser import Parser
+    from vbsix.parsing.loading import load
+    from vbsix.parsing.parser import Parser
+    from vbsix.plugins import register_encoder, register_objective, register_policy, register_selection_rule
+    from vbsix.runs.loop import Interrupted
+    from vbsix.utilities.errors import (
+        InvalidData,
+        InvalidDomain,
+        InvalidProgram,
+        InvalidWorld,
+        UnknownName,
+        VbsixError,
+    )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+
+_MODULES = {
+    "vbsix.api": ["Progress", "TrainedRun", "evaluate", "resume", "train"],
+    "vbsix.data.words": ["UtteranceVectors", "Words"],
+    "vbsix.domains.base": ["Domain"],
+    "vbsix.domains.execution": ["Step", "execute"],
+    "vbsix.domains.hashing": ["hash_words"],
+    "vbsix.domains.python": ["PythonDomain"],
+    "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
+    "vbsix.parsing.loading": ["load"],
+    "vbsix.parsing.parser": ["Parser"],
+    "vbsix.plugins": ["register_encoder", "register_objective", "register_policy", "register_selection_rule"],
+    "vbsix.runs.loop": ["Interrupted"],
+    "vbsix.utilities.errors": [
+        "InvalidData",
+        "InvalidDomain",
+        "InvalidProgram",
+        "InvalidWorld",
+        "UnknownName",
+        "VbsixError",
+    ],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Domain",
+    "Interrupted",
     "InvalidData",
     "InvalidDomain",
     "InvalidProgram",
     "InvalidWorld",
     "Parser",
+    "Progress",
     "PythonDomain",
     "Step",
+    "TrainedRun",
     "UnknownName",
+    "UtteranceVectors",
     "VbsixError",
+    "Words",
     "__version__",
     "available_domains",
+    "evaluate",
     "execute",
     "get_domain",
     "hash_words",
     "load",
-    "load_committee",
     "register_domain",
+    "register_encoder",
+    "register_objective",
+    "register_policy",
+    "register_selection_rule",
+    "resume",
+    "train",
 ]
-
-_HOMES = {
-    "vbsix.domains.base": ["Domain"],
-    "vbsix.domains.python": ["PythonDomain"],
-    "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
-    "vbsix.domains.hashing": ["hash_words"],
-    "vbsix.errors": ["InvalidData", "InvalidDomain", "InvalidProgram", "InvalidWorld", "UnknownName", "VbsixError"],
-    "vbsix.execution": ["Step", "execute"],
-    "vbsix.loading": ["load", "load_committee"],
-    "vbsix.parser": ["Parser"],
-}
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.base import Domain, Observation, State
-from vbsix.domains.interning import freeze, told
+from vbsix.domains.interning import describe_error, freeze
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import declaration_problems
-from vbsix.errors import InvalidDomain, InvalidWorld, shorten
-from vbsix.search.merging import choose
+from vbsix.utilities.errors import InvalidDomain, InvalidWorld, shorten
+from vbsix.utilities.trees import choose
 
 WALKS = 16
 """How many random programs are tried, from one world after the other."""
@@ -90,8 +90,8 @@ def _language_problems(
         done = language.instructions_done(one)
         call = "denotation(state)"
         denotation = freeze(language.denotation(one))
-        call = domain.look.call
-        seen = done, denotation, domain.look.state(one)
+        call = domain.features.call
+        seen = done, denotation, domain.features.state(one)
         return seen_of.setdefault(one, seen) != seen
 
     try:
@@ -141,13 +141,14 @@ def _language_problems(
                     )
                     return
     except Exception as error:  # whatever the user's own methods do
-        yield f"{call} raised {told(error)}; the state: {shorten(repr(state), _SHOWN)}."
+        yield f"{call} raised {describe_error(error)}; the state: {shorten(repr(state), _SHOWN)}."
 
 
 def _differing(domain: PythonDomain, state: Any) -> str:
     return (
         "Two states that are equal behave differently, and a search would take them for one: == must compare all that "
-        f"step, instructions_done, denotation and {domain.look.call} depend on. One: {shorten(repr(state), _SHOWN)}."
+        f"step, instructions_done, denotation and {domain.features.call} depend on. "
+        f"One: {shorten(repr(state), _SHOWN)}."
     )
 
 
@@ -173,7 +174,7 @@ def _shape_problems(domain: Domain, text: str, instructions: int) -> Iterator[st
         seen = jax.eval_shape(lambda state: (domain.observe(state), domain.observe_world(state)), state)
         done, key = jax.eval_shape(lambda state: (domain.instructions_done(state), domain.key(state)), state)
     except Exception as error:  # whatever a domain's own functions do with a state
-        yield f"a function of the domain cannot be traced: {told(error)}."
+        yield f"a function of the domain cannot be traced: {describe_error(error)}."
         return
     observation = seen[0] if isinstance(seen[0], Observation) else Observation(*seen[0])
     shapes = {

@@ -4,7 +4,8 @@ import jax
 import pytest
 from cli.conftest import vbsix
 
-from vbsix.training import config
+from vbsix.config import presets
+from vbsix.config.schema import override
 
 __all__ = ["vbsix"]
 
@@ -37,5 +38,5 @@ def short_measurements(monkeypatch):
 @pytest.fixture
 def tiny_presets(monkeypatch):
     """The paper's settings, shrunk."""
-    preset = config.preset
-    monkeypatch.setattr(config, "preset", lambda *names: config.override(preset(*names), TINY))
+    preset = presets.preset
+    monkeypatch.setattr(presets, "preset", lambda *names: override(preset(*names), TINY))

@@ -31,7 +31,7 @@ def test_all_domains_by_default(vbsix, monkeypatch):
     assert all(text in out for text in ("alchemy", "scene", "tangrams", "batched", "12.35", "12.3"))
 
 
-def test_unknown_domains_are_told_before_anything_is_measured(vbsix, monkeypatch):
+def test_unknown_domains_are_refused_before_anything_is_measured(vbsix, monkeypatch):
     monkeypatch.setattr(predict, "bench_predict", lambda *sizes: pytest.fail("measured"))
     ended = vbsix("bench", "predict", "chess")
     assert ended.code == 2

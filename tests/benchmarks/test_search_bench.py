@@ -77,7 +77,7 @@ def test_tables(vbsix, monkeypatch):
     assert "57" in out
 
 
-def test_unknown_domains_are_told_before_anything_is_measured(vbsix, monkeypatch):
+def test_unknown_domains_are_refused_before_anything_is_measured(vbsix, monkeypatch):
     monkeypatch.setattr(search, "bench_search", lambda name: pytest.fail("measured"))
     ended = vbsix("bench", "search", "scene", "chess")
     assert ended.code == 2

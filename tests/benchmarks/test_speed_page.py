@@ -9,7 +9,7 @@ import pytest
 
 from vbsix.benchmarks import executor, page, predict, search, train
 from vbsix.benchmarks.page import PARTS, draw_growth, fill_page, read_results
-from vbsix.files import read_json, write_json
+from vbsix.utilities.files import read_json, write_json
 
 CPU = {"device": "cpu: cpu", "processor": "x86_64", "cores": 2, "versions": {"vbsix": "1.0", "jax": "0.10.2"}}
 GPU = CPU | {"device": "gpu: NVIDIA H200", "cores": 16}
@@ -80,7 +80,7 @@ def test_the_command_fills_the_page(vbsix, folder):
         {"command": "vbsix", "date": "2026-01-02", "results": {"domain": "scene", **CPU}},
     ],
 )
-def test_other_files_are_told(vbsix, folder, odd):
+def test_other_files_are_refused(vbsix, folder, odd):
     write(folder, "a", "train scene --sweep", [training("scene", "vbsix", 4.0)])
     content, odd = odd, folder / "benchmarks" / "results" / "odd.json"
     write_json(odd, content)

@@ -6,10 +6,10 @@ import pytest
 
 from vbsix import benchmarks
 from vbsix.benchmarks import train
-from vbsix.training.config import preset
+from vbsix.config.presets import preset
 
 MEASURED = "steps_per_second", "examples_per_second", "compile_seconds", "peak_memory_bytes"
-SIZES = "domain", "method", "seeds", "beam", "batch"
+SIZES = "domain", "method", "recipe", "seeds", "beam", "batch"
 
 pytestmark = pytest.mark.usefixtures("tiny_presets")
 
@@ -19,17 +19,18 @@ def not_measured(monkeypatch):
     """Settings stay as they are, numbers are made up."""
 
     def bench_train(config, seeds, warm):
-        sizes = (config.domain, "mml", seeds, config.search.beam, config.training.batch)
+        sizes = (config.domain, "mml", config.recipe, seeds, config.search.beam, config.training.batch)
         return dict(zip(SIZES, sizes, strict=True)) | dict.fromkeys(MEASURED, 1234.5) | {"warm": warm}
 
     monkeypatch.setattr(train, "bench_train", bench_train)
 
 
 def test_json(vbsix):
-    ended = vbsix("bench", "train", "tangrams", "--json", "--seeds", "2", "--beam", "5", "--batch", "3")
+    names = ("--method", "mml", "--recipe", "published")
+    ended = vbsix("bench", "train", "tangrams", "--json", *names, "--seeds", "2", "--beam", "5", "--batch", "3")
     assert (ended.code, ended.err) == (0, "")
     result = json.loads(ended.out)
-    assert [result[name] for name in SIZES] == ["tangrams", "vbsix", 2, 5, 3]
+    assert [result[name] for name in SIZES] == ["tangrams", "mml", "published", 2, 5, 3]
     assert all(result[name] > 0 for name in MEASURED)
     assert result["examples_per_second"] == pytest.approx(2 * 3 * result["steps_per_second"])
     assert result["device"] and "jax" in result["versions"]
@@ -71,7 +72,7 @@ def test_all_domains_by_default(vbsix):
     assert [result["domain"] for result in results] == ["alchemy", "scene", "tangrams"]
     assert {result["warm"] for result in results} == {7}
     out = vbsix("bench", "train", "--method", "mml").out
-    assert "Training with mml" in out
+    assert "Training with mml, stochastic recipe" in out
     assert all(name in out for name in ("alchemy", "scene", "tangrams", "examples/s", "1.23e+03", "1234.5"))
 
 
@@ -113,9 +114,14 @@ def test_an_interrupted_sweep_leaves_its_rows(vbsix, monkeypatch, not_measured):
 
 @pytest.mark.parametrize(
     ("arguments", "wrong", "known"),
-    [(["chess"], "chess", "tangrams"), (["--method", "magic"], "magic", "vbsix"), (["--beam", "0"], "--beam", "")],
+    [
+        (["chess"], "chess", "tangrams"),
+        (["--method", "magic"], "magic", "vbsix"),
+        (["--recipe", "magic"], "magic", "published"),
+        (["--beam", "0"], "--beam", ""),
+    ],
 )
-def test_bad_input_is_told_before_anything_is_measured(vbsix, monkeypatch, arguments, wrong, known):
+def test_bad_input_is_refused_before_anything_is_measured(vbsix, monkeypatch, arguments, wrong, known):
     monkeypatch.setattr(train, "bench_train", lambda *sizes, **options: pytest.fail("measured"))
     ended = vbsix("bench", "train", *arguments)
     assert ended.code == 2

@@ -4,23 +4,18 @@ import json
 import re
 
 import pytest
-from tiny_run import SEEDS, make_run
+from tiny_run import SEEDS
 
 import vbsix as library
 from vbsix.data.synthetic import write_corpus
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("runs") / "run")
+def run(tiny_run):
+    return str(tiny_run.run.folder)
 
 
-@pytest.fixture(scope="module")
-def run(made):
-    return str(made[0].folder)
-
-
-def test_json_has_an_accuracy_for_each_seed_and_length(vbsix, made, run, tmp_path):
+def test_json_has_an_accuracy_for_each_seed_and_length(vbsix, tiny_run, run, tmp_path):
     file = tmp_path / "predictions.jsonl"
     ended = vbsix("evaluate", run, "--data", "synthetic", "--split", "held-out", "--json", "--predictions", str(file))
     assert (ended.code, ended.err) == (0, "")
@@ -30,7 +25,7 @@ def test_json_has_an_accuracy_for_each_seed_and_length(vbsix, made, run, tmp_pat
     assert all(len(by_seed) == len(SEEDS) for by_seed in report["accuracy"].values())
     assert sum(one["count"] for one in report["calibration"]["bins"]) == 2 * 12 * len(SEEDS)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    rows = {row.id: row for row in made[1].splits["held-out"].rows}
+    rows = {row.id: row for row in tiny_run.dataset.splits["held-out"].rows}
     assert len(lines) == 2 * 12 * len(SEEDS)
     for line in lines:
         count = len(line["utterances"])
@@ -48,18 +43,18 @@ def test_json_has_an_accuracy_for_each_seed_and_length(vbsix, made, run, tmp_pat
             assert low <= share <= high
 
 
-def test_all_seeds_can_decide_together(vbsix, run, tmp_path):
-    ended = vbsix("evaluate", run, "--committee", "--json")
+def test_all_seeds_can_be_one_ensemble(vbsix, run, tmp_path):
+    ended = vbsix("evaluate", run, "--ensemble", "--json")
     report = json.loads(ended.out)
     assert report["seeds"] == ["1+4"]
     assert all(len(accuracies) == 1 for accuracies in report["accuracy"].values())
-    model = str(tmp_path / "committee.safetensors")
-    assert vbsix("export", run, "--committee", "--seed", "1", "--out", model) == (
+    model = str(tmp_path / "ensemble.safetensors")
+    assert vbsix("export", run, "--ensemble", "--seed", "1", "--out", model) == (
         2,
         "",
-        "error: --committee takes all seeds; leave out --seed.\n",
+        "error: --ensemble takes all seeds; leave out --seed.\n",
     )
-    assert "seed [1, 4]" in vbsix("export", run, "--committee", "--out", model).out
+    assert "seed [1, 4]" in vbsix("export", run, "--ensemble", "--out", model).out
     again = json.loads(vbsix("evaluate", model, "--data", "synthetic", "--json").out)
     assert again["accuracy"] == report["accuracy"]
 
@@ -87,7 +82,7 @@ def test_a_data_folder_and_an_exported_model_will_do(vbsix, run, tmp_path):
     assert vbsix("evaluate", model) == (
         2,
         "",
-        f"error: {model}: a model does not know where its data is; give --data.\n",
+        f"error: {model}: a model does not know where its data is; give the data.\n",
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import vbsix as package
 from vbsix.cli import app
-from vbsix.errors import VbsixError
+from vbsix.utilities.errors import VbsixError
 
 TIMED_HELP = """
 import sys, time
@@ -83,7 +83,7 @@ def test_help_is_quick():
         (OSError("the server is gone"), "error: the server is gone\n"),
     ],
 )
-def test_what_the_user_can_mend_is_one_message(vbsix, raising, error, message):
+def test_what_the_user_can_fix_is_one_message(vbsix, raising, error, message):
     raising(error)
     assert vbsix("demo") == (2, "", message)
 

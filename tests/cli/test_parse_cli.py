@@ -5,18 +5,18 @@ import json
 import math
 
 import pytest
-from tiny_run import SEEDS, make_run
+from tiny_run import SEEDS
 
 import vbsix as library
-from vbsix.parser import Parser
+from vbsix.parsing.parser import Parser
 
 ROW = "1:0 2:3 3:4"
 UTTERANCE = "swap figure 1 and figure 3"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> str:
-    return str(make_run(tmp_path_factory.mktemp("runs") / "run")[0].folder)
+def run(tiny_run) -> str:
+    return str(tiny_run.run.folder)
 
 
 @pytest.fixture(scope="module")

@@ -12,44 +12,42 @@ from pathlib import Path
 
 import jax
 import pytest
-from training.tiny import ARGUMENTS
+from cli.conftest import call_vbsix
+from training.tiny import ARGUMENTS, LOOP_ARGUMENTS, LOOP_CONFIG, to_arguments
 
-from vbsix.cli import jax_settings
-from vbsix.cli.jax_settings import prepare_jax
-from vbsix.cli.train import choose_config, new_folder
-from vbsix.training.config import METHODS, QUICK, override, preset, read_toml, to_toml
-from vbsix.training.metrics import read_metrics
+from vbsix.api import choose_config
+from vbsix.config.presets import QUICK, preset
+from vbsix.config.toml import read_toml
+from vbsix.runs.folder import open_run
+from vbsix.runs.metrics import read_metrics
+from vbsix.utilities import jax_settings
+from vbsix.utilities.jax_settings import prepare_jax
 
 TANGRAMS = "tiny-1\t1:0 2:1\tremove the first one\t1:1\n"
-SEVERAL = ["--set=data.lengths=[1, 2]", "--set=data.evaluation=[1, 2]", "--seeds=2"]
-
-
-def start(*arguments: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "vbsix", "train", *ARGUMENTS, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+STEPS = LOOP_CONFIG.training.steps
 
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
     """The folder of a run and what was printed."""
     folder = tmp_path_factory.mktemp("runs") / "first"
-    with start(*SEVERAL, "--set=training.steps=6", f"--out={folder}") as process:
-        out, err = process.communicate()
-    assert (process.returncode, err) == (0, "")
+    code, out, err = call_vbsix("train", *LOOP_ARGUMENTS, f"--out={folder}")
+    assert (code, err) == (0, "")
+    assert open_run(folder).config == LOOP_CONFIG
     return folder, out
 
 
-def test_a_run_is_told_in_plain_lines(ended):
+def test_progress_is_printed_in_plain_lines(ended):
     folder, out = ended
     lines = out.splitlines()
-    assert lines[0] == "vbsix learns tangrams from 40 examples, 2 seeds"
-    assert lines[1] == f"all of it goes to {folder}"
-    assert any(line.startswith("step 4/6 ") and " hit " in line and "policy loss" in line for line in lines)
-    assert any(line.startswith("step 6  held-out accuracy, 2 utterances: ") for line in lines)
+    assert lines[0] == "vbsix-stochastic learns tangrams from 20 examples, 2 seeds"
+    assert lines[1] == f"run folder: {folder}"
+    assert any(line.startswith(f"step 12/{STEPS} ") and " hit " in line and "policy loss" in line for line in lines)
+    assert any(line.startswith(f"step {STEPS}  held-out accuracy, 2 utterances: ") for line in lines)
     assert "\x1b" not in out
 
 
-def test_at_the_end_it_tells_what_was_learned_and_what_to_do_with_it(ended):
+def test_at_the_end_it_prints_the_accuracies_and_what_to_try_next(ended):
     folder, out = ended
     rows = re.findall(r"^  (\S.*?)  +([12])( +(?:[\d.]+%|-)){3}  $", out, re.MULTILINE)
     assert [row[:2] for row in rows] == [
@@ -68,7 +66,8 @@ def test_at_the_end_it_tells_what_was_learned_and_what_to_do_with_it(ended):
 def test_the_result_is_one_json_object(ended):
     folder, _ = ended
     result = json.loads((folder / "result.json").read_text())
-    assert (result["method"], result["domain"], result["steps"]) == ("vbsix", "tangrams", 6)
+    names = ("method", "recipe", "domain", "steps")
+    assert [result[name] for name in names] == ["vbsix", "stochastic", "tangrams", STEPS]
     for split in ("dev", "held-out"):
         assert result["accuracy"][split].keys() == {"1", "2"}
         assert all(len(shares) == 2 for shares in result["accuracy"][split].values())
@@ -77,9 +76,13 @@ def test_the_result_is_one_json_object(ended):
     assert result["accuracy"]["dev"]["2"][1] == read_metrics(folder / "metrics.jsonl")[-1]["accuracy"]["dev"]["2"]
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, vbsix):
-    folder = tmp_path / "a run"
-    with start(*SEVERAL, "--set=training.steps=100000", f"--out={folder}") as process:
+def test_ctrl_c_saves_and_says_how_to_continue(tmp_path):
+    folder, later = tmp_path / "a run", 100_000
+    longer = to_arguments(
+        dict.fromkeys(("training.steps", "training.value_ranking_start", "run.evaluate_every"), later)
+    )
+    command = [sys.executable, "-m", "vbsix", "train", *LOOP_ARGUMENTS, *longer, f"--out={folder}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not read_metrics(folder / "metrics.jsonl"):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -90,26 +93,28 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, vbsix):
     assert "Stopping after this chunk of steps" in out
     (newest, *_) = sorted((folder / "checkpoints").iterdir(), reverse=True)
     step = int(newest.name.removeprefix("step-"))
-    assert err == f"Stopped after step {step} of 100000. Go on with: vbsix train --resume '{folder}'\n"
+    assert err == f"Stopped after step {step} of {later}. Continue with: vbsix train --resume '{folder}'\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--method=vbsics"], "unknown method 'vbsics'. Did you mean 'vbsix'?"),
+        (["--recipe=publisht"], "unknown recipe 'publisht'. Did you mean 'published'?"),
+        (["--variant=oov-words+beam64"], "unknown variant 'beam64'. Did you mean 'beam-64'?"),
         (["tangram"], "unknown domain 'tangram'. Did you mean 'tangrams'?"),
         (["--set=search.bean=3"], "unknown setting 'search.bean'. Did you mean 'search.beam'?"),
         (["--set=search.beam"], "'search.beam' is not a setting: write NAME=VALUE"),
         (["--set=search.beam=many"], "search.beam: expected a whole number, not 'many'"),
         (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, a file of JSON lines"),
         (["--data=."], "tangrams-train.tsv: no such file"),
-        (["--config=missing.toml"], "missing.toml: No such file or directory"),
+        (["--config=missing.toml"], "missing.toml: no such file"),
         (["--resume=."], ".: holds no run"),
-        (["--resume=.", "--seeds=3"], "--resume goes on with a run as it was begun"),
-        (["--resume=.", "--set=search.beam=3"], "--resume goes on with a run as it was begun"),
+        (["--resume=.", "--seeds=3"], "--resume continues a run as it was begun"),
+        (["--resume=.", "--set=search.beam=3"], "--resume continues a run as it was begun"),
     ],
 )
-def test_what_the_user_can_mend_is_one_message(vbsix, tmp_path, monkeypatch, arguments, message):
+def test_what_the_user_can_fix_is_one_message(vbsix, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     ended = vbsix("train", *arguments)
     assert (ended.code, ended.out) == (2, "")
@@ -142,15 +147,8 @@ def test_a_folder_that_holds_a_run_is_left_alone(vbsix, ended):
     before = (folder / "run.json").read_bytes()
     again = vbsix("train", *ARGUMENTS, f"--out={folder}")
     assert again.code == 2
-    assert again.err == f"error: {folder}: holds a run already; give another folder, or go on with it by --resume.\n"
+    assert again.err == f"error: {folder}: holds a run already; give another folder, or continue it with --resume.\n"
     assert (folder / "run.json").read_bytes() == before
-
-
-def test_a_run_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert new_folder("tangrams-vbsix") == Path("runs", "tangrams-vbsix-1")
-    Path("runs", "tangrams-vbsix-1").mkdir(parents=True)
-    assert new_folder("tangrams-vbsix") == Path("runs", "tangrams-vbsix-2")
 
 
 def test_a_folder_that_cannot_be_made_is_one_message(vbsix, tmp_path):
@@ -170,43 +168,13 @@ def test_a_full_disk_is_one_message(vbsix, tmp_path, monkeypatch):
     assert ended.err == f"error: {tmp_path / 'run' / 'words.safetensors'}: No space left on device\n"
 
 
-def test_what_the_command_line_says_goes_before_what_the_file_says(tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text('domain = "scene"\n[search]\nbeam = 7\nexploration = "slots"\n[training]\nsteps = 5\n')
-    chosen, method = choose_config(None, "folder", None, None, file, [])
-    assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("scene", 7, 5)
-    assert chosen.data == preset("scene").data
-    assert method == "custom", "no method has random slots and all paths of the graph"
-    chosen, method = choose_config("alchemy", "folder", "mml", 9, file, ["search.beam=8"])
-    assert (chosen.domain, chosen.search.beam, chosen.training.steps) == ("alchemy", 8, 9)
-    assert chosen.data == preset("alchemy").data
-    assert method == "mml"
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("other", METHODS)
-def test_a_method_is_not_changed_by_a_file_that_was_made_for_another(tmp_path, method, other):
-    file = tmp_path / "other.toml"
-    file.write_text(to_toml(override(preset("scene", other), {"search.beam": 7})))
-    chosen, found = choose_config(None, "folder", method, None, file, [])
-    assert (found, chosen.search.beam) == (method, 7)
-
-
-def test_the_embedded_corpus_has_settings_of_its_own():
-    quick, method = choose_config(None, "synthetic", None, None, None, [])
-    assert (quick.domain, method) == ("tangrams", "vbsix")
-    assert quick.training.steps == QUICK["training.steps"]
-    paper, _ = choose_config(None, "folder", None, None, None, [])
-    assert paper == preset("tangrams", "vbsix")
-
-
 def test_config_show_prints_what_train_reads(vbsix, tmp_path):
-    ended = vbsix("config", "show", "scene", "--method", "mml", "--set", "search.beam=64")
+    ended = vbsix("config", "show", "scene", "--method", "mml", "--recipe", "published", "--set", "search.beam=64")
     assert (ended.code, ended.err) == (0, "")
     (tmp_path / "scene.toml").write_text(ended.out)
     assert read_toml(tmp_path / "scene.toml")["search.beam"] == 64
-    chosen, method = choose_config(None, "folder", None, None, tmp_path / "scene.toml", ["search.beam=32"])
-    assert (chosen, method) == (preset("scene", "mml"), "mml")
+    chosen = choose_config(None, "folder", None, None, None, tmp_path / "scene.toml", {"search.beam": 32})
+    assert chosen == preset("scene", "mml", "published")
 
 
 def test_config_show_has_the_quick_settings_too(vbsix):
@@ -216,6 +184,8 @@ def test_config_show_has_the_quick_settings_too(vbsix):
 def test_config_show_knows_domains_and_methods(vbsix):
     assert "Did you mean 'scene'?" in vbsix("config", "show", "scen").err
     assert "Did you mean 'mml'?" in vbsix("config", "show", "--method", "mm").err
+    assert "Did you mean 'published'?" in vbsix("config", "show", "--recipe", "publish").err
+    assert "Did you mean 'suffixes'?" in vbsix("config", "show", "--variant", "suffix").err
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vbsix.data.download import GLOVE_FILE, SCONE_SHA256, fetch
-from vbsix.errors import InvalidData, VbsixError
+from vbsix.utilities.errors import InvalidData, VbsixError
 
 SCONE_FILES = {"alchemy-dev.tsv": b"a made-up file\n", "scene-dev.tsv": b"another one\n" * 20_000}
 SUMS = {name: hashlib.sha256(content).hexdigest() for name, content in SCONE_FILES.items()}

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbsix import get_domain
-from vbsix.data.examples import PAPER_SETTINGS, Arrays, Example, Row, prefixes, rests, to_arrays, whole_rows
+from vbsix.data.examples import PAPER_SETTINGS, Arrays, Example, Row, prefixes, suffixes, to_arrays, whole_rows
 from vbsix.data.words import random_words
-from vbsix.errors import InvalidData
+from vbsix.utilities.errors import InvalidData
 
 TANGRAMS = get_domain("tangrams")
 UTTERANCES = ("swap the first two", "remove the last one", "and the first", "add it back", "undo that")
@@ -126,17 +126,17 @@ def test_worlds_in_between_cannot_reach_a_learner(between, fourth):
     jax.tree.map(np.testing.assert_array_equal, arrays(ROW), arrays(told))
 
 
-def test_rests_are_made_of_examples_alone():
+def test_suffix_examples_are_made_of_examples_alone():
     first, fourth, whole = prefixes([ROW], (1, 4, 5))
-    after_one, last = rests([whole, fourth, first])[::-1]
+    after_one, last = suffixes([whole, fourth, first])[::-1]
     assert (last.context, last.instructions, last.target) == (fourth.target, ROW.utterances[4:], ROW.worlds[5])
     assert (after_one.context, after_one.target) == (first.target, fourth.target)
     assert after_one.instructions == ROW.utterances[1:4]
-    assert rests([whole]) == rests([first]) == []
+    assert suffixes([whole]) == suffixes([first]) == []
     elsewhere = dataclasses.replace(fourth, context="1:0")
-    assert rests([whole, elsewhere]) == []
+    assert suffixes([whole, elsewhere]) == []
     other = dataclasses.replace(fourth, target="1:0")
-    assert rests([whole, fourth, other]) == [], "one of the two is wrong"
+    assert suffixes([whole, fourth, other]) == [], "one of the two is wrong"
 
 
 def test_examples_and_arrays_have_no_place_for_worlds_in_between():

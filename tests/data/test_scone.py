@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vbsix import get_domain
 from vbsix.data.examples import Row
 from vbsix.data.scone import SPLITS, load_examples, load_split, read_rows
-from vbsix.errors import InvalidData, UnknownName
+from vbsix.utilities.errors import InvalidData, UnknownName
 
 TANGRAMS = get_domain("tangrams")
 DOMAINS = ("alchemy", "scene", "tangrams")
@@ -175,11 +175,11 @@ def test_examples_are_the_papers(tmp_path, domain, split, lengths):
 
 
 def test_all_of_scone_is_valid_and_read_in_seconds(scone_data):
-    start = time.perf_counter()
+    start = time.process_time()
     rows = {domain: [len(load_split(scone_data, get_domain(domain), split)) for split in SPLITS] for domain in DOMAINS}
     assert rows == {
         "alchemy": [3657, 245, 899, 18305],
         "scene": [3352, 198, 1035, 6722],
         "tangrams": [4189, 199, 800, 8378],
     }
-    assert time.perf_counter() - start < 20  # some 1 s on a quiet machine
+    assert time.process_time() - start < 20  # it takes some 1 s

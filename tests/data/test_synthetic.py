@@ -48,7 +48,7 @@ def said(made: list[Synthetic]) -> list[tuple[str, str]]:
 
 @every_domain
 def test_the_programs_lead_from_each_world_to_the_next(name):
-    for made in corpus(name)[:60]:
+    for made in corpus(name)[:15]:
         steps = iter(vbsix.execute(name, made.row.worlds[0] or "", " ".join(made.programs)))
         ends = [[next(steps) for _ in program.split()][-1] for program in made.programs]
         assert [end.commands for end in ends] == [1, 2, 3, 4, 5]
@@ -143,10 +143,11 @@ def test_what_is_put_back_was_removed_just_before():
 
 @every_domain
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others(name):
-    once = generate(name, 40, seed=1)
-    assert generate(name, 40, seed=1) == once
-    assert generate(name, 60, seed=1)[:40] == once, "a row does not depend on how many there are"
-    others = {made.row.utterances for made in generate(name, 40, seed=2)}
+    with unchecked():
+        once, again, more, other = (generate(name, rows, seed) for rows, seed in ((40, 1), (40, 1), (60, 1), (40, 2)))
+    assert again == once
+    assert more[:40] == once, "a row does not depend on how many there are"
+    others = {made.row.utterances for made in other}
     assert not others & {made.row.utterances for made in once}
 
 
@@ -156,8 +157,8 @@ def test_no_two_rows_are_alike(name):
         short = generate(name, 2000, seed=3, utterances=1)
     assert all(len(made.row.utterances) == len(made.programs) == len(made.row.worlds) - 1 == 1 for made in short)
     assert len({(made.row.worlds[0], made.row.utterances) for made in short}) == 2000
-    ids = {made.row.id for phrasings in ("all", "seen", "held-out") for made in corpus(name, 500, phrasings)}
-    assert len(ids) == 1500
+    corpora = corpus(name)[:1500], corpus(name, 1500, "seen"), corpus(name, 1500, "held-out")
+    assert len({made.row.id for made in chain(*corpora)}) == 4500
 
 
 def test_rows_can_be_longer_than_scone_rows():
@@ -250,7 +251,7 @@ def test_a_grammar_that_has_not_so_many_rows_says_so(monkeypatch):
         first_world=lambda random: "1:0 2:1",
     )
     monkeypatch.setitem(GRAMMARS, "tangrams", poor)
-    with pytest.raises(vbsix.VbsixError, match="not so many different rows"):
+    with pytest.raises(vbsix.VbsixError, match="too few different rows"):
         generate("tangrams", 40, seed=0, utterances=1)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import json
 import logging
 from collections import Counter
 from pathlib import Path
@@ -9,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbsix.data.words import PADDING, UNKNOWN, Words, load_glove, load_words, random_words
-from vbsix.errors import InvalidData
+from vbsix.data.words import (
+    PADDING,
+    UNKNOWN,
+    UtteranceVectors,
+    Words,
+    load_glove,
+    load_words,
+    random_words,
+    read_words,
+)
+from vbsix.utilities.errors import InvalidData
 
 VOCABULARY = ("<padding>", "<unknown>", "move", "the", "second", "man", "then", "he's", "2nd-hand", ",")
 WORDS = Words(VOCABULARY, np.arange(30, dtype=np.float32).reshape(10, 3))
@@ -156,14 +167,14 @@ def test_random_vectors_depend_on_words_and_seed_alone():
     assert (first.vectors != other.vectors).any()
 
 
-def test_frequent_words_without_a_vector_can_have_their_own(glove):
+def test_frequent_out_of_vocabulary_words_can_have_vectors_of_their_own(glove):
     words = load_glove(glove(b"pour 1 2\nthe 3 4\n"))
-    own = words.with_own(["pour 2/3, 2/3 of the 3/4", "the 2/3 pour"], least=3)
+    own = words.with_oov(["pour 2/3, 2/3 of the 3/4", "the 2/3 pour"], least=3)
     assert own.words == (*words.words, "2/3")
     np.testing.assert_array_equal(own.vectors[:-1], words.vectors)
     assert own.encode("Pour 2/3") == [2, 4] and own.encode("3/4") == [UNKNOWN]
     assert (own.vectors[4] != own.vectors[:4]).all()
-    assert words.with_own([], least=1).words == words.words
+    assert words.with_oov([], least=1).words == words.words
 
 
 def test_random_words_without_texts_know_nothing():
@@ -190,9 +201,30 @@ def test_normalising_helps_on_scone(scone_data, glove_file):
     lines = [line for file in files for line in file.read_text().split("\n")]
     counts = Counter(token for line in lines for text in line.split("\t")[2::2] for token in text.split())
 
-    def unknown(limit: int | None, normalise: bool) -> int:
-        words = load_glove(glove_file, limit, normalise)
+    def unknown(words: Words) -> int:
         return sum(count for token, count in counts.items() if words.lookup(token) == UNKNOWN)
 
-    assert unknown(20_000, normalise=True) < 0.65 * unknown(20_000, normalise=False)
-    assert unknown(None, normalise=True) < 0.1 * unknown(None, normalise=False)
+    for limit, share in ((20_000, 0.65), (None, 0.1)):
+        words = load_glove(glove_file, limit)
+        assert unknown(words) < share * unknown(dataclasses.replace(words, normalise=False))
+
+
+def test_vectors_of_whole_utterances():
+    """One utterance has a vector for each of its three word pieces, the other one for all of it."""
+    pieces, whole = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([7.0, 8.0])
+    words = UtteranceVectors.from_vectors({"remove it": pieces, "undo that": whole})
+    np.testing.assert_array_equal(words.vectors[words.encode("remove it")], pieces)
+    np.testing.assert_array_equal(words.vectors[words.encode("undo that")], [whole])
+    assert (words.unknown("undo that"), words.unknown("undo")) == ((), ("undo",))
+    assert words.encode("undo") == [UNKNOWN], "an utterance without vectors is one unknown word"
+    few = words.restrict(["undo that"])
+    np.testing.assert_array_equal(few.vectors[few.encode("undo that")], [whole])
+    assert few.encode("remove it") == [UNKNOWN]
+    again = read_words(json.loads(json.dumps(words.to_json())), words.vectors)
+    assert isinstance(again, UtteranceVectors) and again.encode("remove it") == words.encode("remove it")
+
+
+@pytest.mark.parametrize("vectors", [{}, {"one": np.zeros(2), "two": np.zeros((1, 3))}])
+def test_vectors_of_utterances_have_one_length(vectors):
+    with pytest.raises(InvalidData, match="utterance vectors: give at least one utterance, and vectors of one length"):
+        UtteranceVectors.from_vectors(vectors)

@@ -12,7 +12,7 @@ from reference.walks import Walker
 from reference.worlds import random_world
 
 from vbsix import get_domain
-from vbsix.execution import run_batch
+from vbsix.domains.execution import run_batch
 
 INSTRUCTIONS = 3
 WALKS = 150

@@ -13,18 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference.comparison import quick_jit
-from training.tiny import Watcher, tiny_config
+from training.tiny_config import tiny_config, tiny_dataset
 
 from vbsix import InvalidDomain, InvalidWorld, PythonDomain, VbsixError, execute
+from vbsix.data.dataset import Split
 from vbsix.domains import python
 from vbsix.domains.base import Domain
-from vbsix.evaluation import accuracy, predict_rows, report
-from vbsix.loading import make_parser
-from vbsix.search import Problem, Programs, SearchConfig, beam_search, program_search
+from vbsix.evaluation.accuracy import accuracy
+from vbsix.evaluation.report import report
+from vbsix.parsing.evaluation import predict_rows
+from vbsix.parsing.loading import make_parser
+from vbsix.runs.folder import Run
+from vbsix.runs.loop import train
+from vbsix.search import Problem, Programs, SearchConfig, program_search, search_graph
 from vbsix.testing import check_domain
-from vbsix.training.chunk import create_learners
-from vbsix.training.run import Run, train
-from vbsix.training.task import Split, load_task
+from vbsix.training.seeds import create_learners
 
 
 class Counter:
@@ -111,7 +114,7 @@ def search(domain: Domain, context: str, target: str, instructions: int = 1, bea
             Problem(world, jnp.int32(instructions), target),
             jax.random.key(0),
             instructions=instructions,
-            config=SearchConfig(beam=beam, epsilon=0.0, program_beam=4),
+            config=SearchConfig(beam=beam, selection="epsilon-greedy", epsilon=0.0, program_beam=4),
         )[0]
 
     programs = jax.block_until_ready(run(domain.parse_world(context), domain.parse_target(target)))
@@ -328,13 +331,13 @@ def test_training_and_evaluation_agree_on_what_is_equal(tmp_path):
     lines = [{"context": 2, "instructions": [f"halve {n}"], "target": 1 if n % 2 else True} for n in range(20)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     config = tiny_config("execution-only", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
-    task = load_task(config, str(path), domain)
-    learners, whole = create_learners(domain, config, jnp.array([0])), Split(task.train.rows)
-    arrays = task.arrays(whole.examples(0))
+    dataset = tiny_dataset(config, str(path), domain)
+    learners, whole = create_learners(domain, config, jnp.array([0])), Split(dataset.train.rows)
+    arrays = dataset.arrays(whole.examples(0))
     policies = learners.networks.policy
-    share = accuracy(domain, policies, task.words.vectors, arrays, beam=2, batch=20)
+    share = accuracy(domain, policies, dataset.words.vectors, arrays, beam=2, batch=20)
     policy = jax.tree.map(lambda leaf: leaf[0], policies)
-    found = report([predict_rows(make_parser(domain, policy, task.words, config, {}), whole.rows)])
+    found = report([predict_rows(make_parser(domain, policy, dataset.words, config, {}), whole.rows)])
     wanted = [sum(row.worlds[1] == "1" for row in whole.rows) / len(whole.rows)]
     assert share == found.accuracy["1"] == wanted
     assert 0 < wanted[0] < 1, "1.0 is 1, and is not true"
@@ -419,7 +422,8 @@ def test_of_states_without_a_text_the_fields_are_seen(slots):
 
     domain = PythonDomain(Plainly)
     check_domain(domain, ["0"])
-    assert domain.look.state(Plain(1, 0)) == domain.look.state(Plain(1, 0)) != domain.look.state(Plain(2, 0))
+    one, same, other = (domain.features.state(Plain(number, 0)) for number in (1, 1, 2))
+    assert one == same != other
 
 
 def test_a_state_that_has_no_lasting_text_is_refused():
@@ -441,17 +445,17 @@ def test_an_own_look_without_its_sizes_is_told(lacking):
         PythonDomain(type("Looking", (Counter,), {name: 1 for name in names if name != lacking}))
 
 
-def test_old_states_are_forgotten_when_there_are_too_many(monkeypatch):
+def test_old_states_are_dropped_when_there_are_too_many(monkeypatch):
     monkeypatch.setattr(python, "KEPT_STATES", 20)
     domain = PythonDomain(Counter)
     world = domain.parse_world("0")
     states = [domain.start(world, 1) for _ in range(30)]
     assert domain.host_state(states[-1]) == (0, 0)
     assert len(domain._tables) <= 20
-    with pytest.raises(VbsixError, match="forgotten"):
+    with pytest.raises(VbsixError, match="no longer kept"):
         domain.host_state(states[0])
     domain.expand(states[0])
-    with pytest.raises(VbsixError, match="forgotten"):
+    with pytest.raises(VbsixError, match="no longer kept"):
         domain.raise_failure()
     monkeypatch.setattr(python, "KEPT_STATES", 1000)
     monkeypatch.setattr(python, "MOST_TABLES", 6)
@@ -473,14 +477,14 @@ def test_one_callback_an_iteration_serves_all_examples_and_seeds(monkeypatch):
     target = domain.parse_target("3")
 
     def search(preference, world):
-        return beam_search(
+        return search_graph(
             domain,
             lambda state, valid: jax.nn.log_softmax(preference * jnp.arange(3, dtype=jnp.float32)),
             lambda state: domain.observe_world(state)[0, 0] / 12,
             Problem(world, jnp.int32(2), target),
             jax.random.key(0),
             instructions=2,
-            config=SearchConfig(beam=4, rerank=8),
+            config=SearchConfig(beam=4, selection="epsilon-greedy", rerank=8),
         ).hit
 
     seeds = jax.vmap(jax.vmap(search, in_axes=(None, 0)), in_axes=(0, None))
@@ -493,15 +497,16 @@ def test_one_callback_an_iteration_serves_all_examples_and_seeds(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("language", [Counter, Fresh, DeadEnd, Click, Dial, Silent])
 def test_it_trains(language, tmp_path):
+    from training.tiny import Watcher
+
     domain = PythonDomain(language)
     target = 7 if language is Dial else 2
     path = tmp_path / "examples.jsonl"
     example = {"context": 2, "instructions": ["as it is"], "target": target}
     path.write_text("".join(json.dumps({**example, "instructions": [f"as it is {n}"]}) + "\n" for n in range(20)))
     config = tiny_config("execution-only", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
-    task = load_task(config, str(path), domain)
-    watcher = Watcher()
-    trained = train(Run(tmp_path / "run", config, "execution-only", (0, 1), str(path)), task, watcher)
+    dataset, watcher = tiny_dataset(config, str(path), domain), Watcher()
+    trained = train(Run(tmp_path / "run", config, (0, 1), str(path)), dataset, watcher)
     assert all(row["hit"] > 0 for row in watcher.rows)
     assert watcher.rows[-1]["policy_loss"] < watcher.rows[0]["policy_loss"] or len(domain.tokens) == 1
     assert trained.accuracies["dev"]["all"] == [1.0, 1.0]

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from reference.comparison import quick_jit
 from reference.plain_tangrams import PlainTangrams
-from training.tiny import tiny_config
+from training.tiny_config import tiny_config, tiny_dataset
 
 from vbsix import PythonDomain, get_domain
 from vbsix.data.examples import to_arrays
 from vbsix.models import Policy
 from vbsix.search import Problem, SearchConfig, program_search
 from vbsix.testing import check_domain
-from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.task import load_task
+from vbsix.training.seeds import create_learners, train_chunk
 
 MOST = 2
 
@@ -54,7 +53,7 @@ def test_tangrams_in_plain_python_gives_the_same_searches(tangrams):
                 Problem(world, instructions, target),
                 jax.random.key(0),
                 instructions=MOST,
-                config=SearchConfig(beam=64, exploration="sampling", epsilon=0.3, program_beam=3),
+                config=SearchConfig(beam=64, selection="stochastic", epsilon=0.3, program_beam=3),
             )
 
         worlds = np.stack([domain.parse_world(world) for world, _, _ in requests])
@@ -75,17 +74,17 @@ def test_tangrams_in_plain_python_gives_the_same_searches(tangrams):
 
 def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
     config = tiny_config("execution-only", training__learning_rate=0.01)
-    task = load_task(config, "synthetic")
+    dataset = tiny_dataset(config)
     seeds, curves = jnp.array([0]), []
     for domain in tangrams:
-        arrays = to_arrays(domain, task.examples, task.words, 1, config.data.max_words)
+        arrays = to_arrays(domain, dataset.examples, dataset.words, 1, config.data.max_words)
         learners = create_learners(domain, config, seeds)
         learners, metrics = train_chunk(
             domain,
             config,
             learners,
             seeds,
-            jnp.asarray(task.words.vectors),
+            jnp.asarray(dataset.words.vectors),
             jax.tree.map(jnp.asarray, arrays),
             jnp.int32(0),
             steps=4,

@@ -82,7 +82,7 @@ def test_an_object_a_class_of_domains_and_a_name(here):
         ("clicks:number", "int has no method start"),
         ("broken:Thing", "broken cannot be imported: ZeroDivisionError"),
         ("clicks", "unknown domain"),
-        ("clicks:Sized", r"Sized\(\) raised TypeError.* make the object yourself"),
+        ("clicks:Sized", r"Sized\(\) raised TypeError.* create the object yourself"),
         ("clicks:SmallSized", r"SmallSized\(\) raised TypeError"),
     ],
 )

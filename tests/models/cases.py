@@ -21,7 +21,7 @@ from vbsix.models import NetworkConfig
 
 Network = TypeVar("Network")
 
-SMALL = NetworkConfig(word=5, lstm=3, slot=4, attribute=2, hidden=6, token=5, token_spread=1.0)
+SMALL = NetworkConfig(word=5, lstm=3, slot=4, attribute=2, hidden=6, token=5, token_init_std=1.0)
 LENGTHS = 4, 0, 6, 1
 """Words of the utterances: some, none, as many as fit, one."""
 M, T = len(LENGTHS), max(LENGTHS)
@@ -95,8 +95,8 @@ def draw(make: Callable[[], Network], seed: int = 3) -> Network:
     random = np.random.default_rng(seed)
 
     def fill(leaf):
-        spread = 1.5 * leaf.shape[-2] ** -0.5 if len(leaf.shape) > 1 else 0.2
-        return jnp.asarray(random.normal(0, spread, leaf.shape), leaf.dtype)
+        std = 1.5 * leaf.shape[-2] ** -0.5 if len(leaf.shape) > 1 else 0.2
+        return jnp.asarray(random.normal(0, std, leaf.shape), leaf.dtype)
 
     return jax.tree.map(fill, eqx.filter_eval_shape(make))
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from models.cases import LENGTHS, Case, draw, take
 from reference import networks as reference
-from training.tiny import tiny_config
+from training.tiny_config import tiny_config
 
 from vbsix.domains.registry import get_domain
 from vbsix.models import NetworkConfig
 from vbsix.models.encoder import StackEncoder, UtteranceEncoder, encode_all
 from vbsix.models.layers import orthogonal
-from vbsix.training.chunk import create_learners
+from vbsix.training.seeds import create_learners
 
 CONFIG = NetworkConfig()
 
@@ -98,6 +98,20 @@ def test_recurrent_weights_are_drawn_as_jax_does(size):
     expected = jax.nn.initializers.orthogonal()(jax.random.key(3), (size, size))
     np.testing.assert_allclose(drawn, expected, atol=1e-5)
     np.testing.assert_allclose(drawn.T @ drawn, np.eye(size), atol=1e-5)
+
+
+@pytest.mark.parametrize("initialisation", ["small", "reference"])
+def test_input_weights_keep_to_glorots_limit(initialisation):
+    """With the reference initialisation each gate is a matrix of its own, so that its limit is larger."""
+    config = NetworkConfig(word=100, lstm=64, initialisation=initialisation)
+    weights = np.asarray(UtteranceEncoder(config, key=jax.random.key(0)).input)
+    limit = np.sqrt(6 / (100 + (64 if initialisation == "reference" else 4 * 64)))
+    for direction in range(2):
+        for gate in np.split(weights[direction], 4, axis=1):
+            assert 0.99 * limit < np.abs(gate).max() <= limit
+            assert np.std(gate) == pytest.approx(limit / np.sqrt(3), rel=0.05), "uniform"
+    blocks = [block for direction in weights for block in np.split(direction, 4, axis=1)]
+    assert len({block.tobytes() for block in blocks}) == 8
 
 
 def test_networks_are_drawn_without_lapack():

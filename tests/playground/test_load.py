@@ -24,6 +24,8 @@ from vbsix.data.examples import Row
 from vbsix.data.synthetic import generate
 from vbsix.playground.answers import examples
 
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
 CLIENTS = 50
 PAUSES = {40: 0.3, 60: 0.2}
 """Seconds between two key presses of clients that type so many words a minute, and never stop to think."""
@@ -146,7 +148,6 @@ def memory(process: int) -> float:
     return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) / 1024
 
 
-@pytest.mark.slow
 def test_a_key_press_is_drawn_at_once(served):
     _, address = served
     row = examples("scene")[0].row
@@ -159,7 +160,6 @@ def test_a_key_press_is_drawn_at_once(served):
     assert max(waits) < 0.2
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("words", PAUSES)
 def test_fifty_clients_type_at_once(served, words):
@@ -167,13 +167,12 @@ def test_fifty_clients_type_at_once(served, words):
     clients = [key_presses_of(number) for number in range(CLIENTS)]
     waits, _ = asyncio.run(type_together(address, clients, 30, PAUSES[words]))
     deciles = quantiles(waits, n=10)
-    told = f"median {median(waits):.3f} s, 9 of 10 in {deciles[8]:.3f} s, slowest {max(waits):.3f} s"
-    print(f"{len(waits)} key presses of {CLIENTS} clients at {words} words a minute: {told}")
+    summary = f"median {median(waits):.3f} s, 9 of 10 in {deciles[8]:.3f} s, slowest {max(waits):.3f} s"
+    print(f"{len(waits)} key presses of {CLIENTS} clients at {words} words a minute: {summary}")
     assert len(waits) == CLIENTS * round(30 / PAUSES[words])
     assert median(waits) < 0.3
 
 
-@pytest.mark.slow
 def test_the_first_search_with_another_beam_is_quick(served):
     _, address = served
     began = time.monotonic()
@@ -183,7 +182,6 @@ def test_the_first_search_with_another_beam_is_quick(served):
     assert status == 200 and took < 5
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_memory_does_not_grow(served):
     process, address = served

@@ -22,17 +22,19 @@ from vbsix import Domain
 from vbsix.search import (
     Graph,
     Negatives,
+    Problem,
     Programs,
     SearchConfig,
     Statistics,
-    complete_programs,
     extract_negatives,
-    extract_programs,
-    join,
     statistics,
 )
 from vbsix.search.beam import CORRECT, INCORRECT, INVALID, LIVE
 from vbsix.search.graph import best_transitions
+from vbsix.search.program_search import find_programs
+from vbsix.search.select import in_critic_window
+from vbsix.search.statistics import critic_window_share
+from vbsix.training.value_examples import ValueExamples, build_value_examples
 
 TOLERANCE = 1e-4
 """For log probabilities."""
@@ -49,9 +51,9 @@ def _quick_options() -> dict[str, Any] | None:
     return options
 
 
-def quick_jit(function):
+def quick_jit(function, **options: Any):
     """`jax.jit` for searches in tests, which are small: it is compiling them that takes time."""
-    return jax.jit(function, compiler_options=_quick_options())
+    return jax.jit(function, compiler_options=_quick_options(), **options)
 
 
 class Results(NamedTuple):
@@ -61,16 +63,22 @@ class Results(NamedTuple):
     programs: Programs
     negatives: Negatives
     statistics: Statistics
+    critic_window_share: jax.Array
+    value_examples: ValueExamples
 
 
-def analyse(domain: Domain, graph: Graph, instructions: jax.Array, config: SearchConfig) -> Results:
+def analyse(domain: Domain, graph: Graph, problem: Problem, config: SearchConfig) -> Results:
     """Everything that can be asked of a graph."""
-    if config.space == "program":
-        programs = complete_programs(graph, config.program_beam)
-    else:
-        programs = extract_programs(domain, graph, join(graph, config.space), instructions, config.program_beam)
+    programs, negatives = find_programs(domain, graph, problem, config), extract_negatives(graph, config.negatives)
+    states = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), graph.beam.states)
+    in_window = in_critic_window(domain, problem, states, config.critic_window)
     return Results(
-        graph, programs, extract_negatives(graph, config.negatives, config.space), statistics(graph, config.space)
+        graph,
+        programs,
+        negatives,
+        statistics(graph, config.space),
+        critic_window_share(domain, problem, graph, config.critic_window),
+        build_value_examples(graph, programs, negatives.programs, in_window, size=len(in_window)),
     )
 
 
@@ -197,8 +205,20 @@ class Comparison:
             assert found.log_probability[row] == pytest.approx(scores[state], abs=TOLERANCE)
             reached.append(state)
         assert len(set(reached)) == len(reached) == min(len(expected), self.config.negatives)
+        assert self.results.negatives.dropped == len(expected) - len(reached), "each state counts once"
         weakest = min((scores[state] for state in reached), default=-math.inf)
         assert {state for state, score in scores.items() if score > weakest + TIE} <= set(reached)
+
+    def check_value_examples(self) -> None:
+        """The labels of Algorithm 2, of the same programs and negatives."""
+        examples, programs = self.results.value_examples, (self.results.programs, self.results.negatives.programs)
+        expected = twin.value_labels(self.task, self.search, *map(self.decode, programs))
+        places = [divmod(int(vertex), self.config.beam) for vertex in examples.vertices[examples.mask]]
+        states = [self.layers[iteration][slot].state for iteration, slot in places]
+        labels = dict(zip(states, examples.labels[examples.mask].tolist(), strict=True))
+        assert len(labels) == len(states), "one example for each distinct state"
+        assert labels == pytest.approx(expected, abs=1e-4)
+        assert examples.dropped == 0
 
     def check_statistics(self) -> None:
         """The counts of the paper's analysis."""
@@ -209,7 +229,9 @@ class Comparison:
         assert measured.distinct[:iterations].tolist() == expected.distinct
         assert not measured.successors[iterations:].any()
         assert measured.paths == pytest.approx(expected.paths, rel=1e-5)
-        assert measured.late == pytest.approx(expected.late, rel=1e-5)
+        share = self.results.critic_window_share
+        np.testing.assert_allclose(share[:iterations], expected.critic_window_share, rtol=1e-5)
+        assert not share[iterations:].any()
         assert measured.correct_discarded == expected.correct_discarded
         assert bool(measured.hit) == bool(self.search.correct)
 

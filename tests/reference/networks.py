@@ -15,22 +15,21 @@ def policy(network, utterance: list[Vector], observation, target=None) -> Vector
     if target is not None:
         inputs.append(attributes(network.target, np.asarray(target)))
     query = relu(dense(network.second, relu(dense(network.first, np.concatenate(inputs)))))
-    context = attend(memory, network.attention @ query)
-    logits = [
-        embedding @ (network.from_query @ query) + embedding @ (network.from_words @ context)
-        for embedding in network.tokens
-    ]
+    biases = network.biases
+    of_query, of_words, of_attention = (biases.query, biases.words, biases.attention) if biases else (0, 0, 0)
+    context = attend(memory, network.attention @ query + of_attention)
+    wanted = network.from_query @ query + of_query + network.from_words @ context + of_words
+    logits = [embedding @ wanted for embedding in network.tokens]
     return np.array(logits) - np.logaddexp.reduce(logits)
 
 
 def critic_logit(network, policy_network, utterance, next_utterance, observation, current, target) -> float:
     """V before the sigmoid; `next_utterance` is None after the last one."""
-    encoders = policy_network if network.own is None else network.own
-    summary, _ = read(encoders.utterances, utterance)
+    summary, _ = read(policy_network.utterances, utterance)
     following, _ = read(network.next_utterance, next_utterance or [])
     inputs = [
         summary,
-        stack(encoders.stack, observation, network.config),
+        stack(policy_network.stack, observation, network.config),
         following,
         attributes(network.world, np.asarray(current)),
         attributes(network.world, np.asarray(target)),

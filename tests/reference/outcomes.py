@@ -1,12 +1,17 @@
-"""What a program does, as the twin and as `vbsix.execute` tell it, in one form to compare."""
+"""What a program does, as the twin and as the compiled executor tell it, in one form to compare."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
+import numpy as np
+
 from reference.language import Language
-from vbsix import InvalidProgram, execute
+from vbsix import Domain, InvalidProgram, execute, get_domain
+from vbsix.domains.execution import apply_token
 
 
 class After(NamedTuple):
@@ -47,3 +52,38 @@ def by_execute(domain: str, world: str, program: Sequence[str]) -> Outcome:
         steps, rejected_at = execute(domain, world, program[: error.position]), error.position
     assert [step.token for step in steps] == list(program[:rejected_at])
     return Outcome([After(step.world, step.stack, step.commands) for step in steps], rejected_at)
+
+
+def by_batch(domain: str, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Outcome]:
+    """Runs many programs at once through the compiled executor: worlds, each with a program."""
+    compiled = get_domain(domain)
+    longest = max(len(program) for _, program in requests)
+    programs = np.full((len(requests), longest), -1, np.int32)
+    for row, (_, program) in enumerate(requests):
+        programs[row, : len(program)] = [compiled.tokens.index(token) for token in program]
+    worlds = np.stack([compiled.parse_world(world) for world, _ in requests])
+    states, valid, done = jax.device_get(_trace(compiled, longest, worlds, programs))
+    outcomes = []
+    for row, (_, program) in enumerate(requests):
+        rejected = np.flatnonzero(~valid[row, : len(program)])
+        rejected_at = int(rejected[0]) if len(rejected) else None
+        trace = []
+        for place in range(len(program) if rejected_at is None else rejected_at):
+            state = jax.tree.map(lambda leaf, at=(row, place): leaf[at], states)
+            world = compiled.format_target(compiled.world(state))
+            trace.append(After(world, compiled.format_state(state), int(done[row, place])))
+        outcomes.append(Outcome(trace, rejected_at))
+    return outcomes
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _trace(domain: Domain, instructions: int, worlds, programs):
+    """The state after each token, whether the token is valid, and how many commands are done."""
+
+    def step(state, token):
+        after, valid = apply_token(domain, state, token)
+        return after, (after, valid, domain.instructions_done(after))
+
+    return jax.vmap(lambda world, program: jax.lax.scan(step, domain.start(world, instructions), program)[1])(
+        worlds, programs
+    )

@@ -126,7 +126,7 @@ def beam_search(
     space: str,
     beam: int,
     rerank: int = 128,
-    critic_instructions: int = 2,
+    critic_window: int = 2,
 ) -> Search:
     """VBSiX and its ablations, without exploration."""
     root = task.start if space == "execution" else ()
@@ -152,7 +152,7 @@ def beam_search(
             search.closest = min(search.closest, cut([*scores.values()], max(rerank, beam)))
             values = critic([live[vertex].state for vertex in candidates])
             scores = {
-                vertex: ac_score(task, live[vertex], value, critic_instructions)
+                vertex: ac_score(task, live[vertex], value, critic_window)
                 for vertex, value in zip(candidates, values, strict=True)
             }
         ranked = sorted(scores, key=lambda vertex: -scores[vertex])  # stable, so that ties keep the actor's order
@@ -180,15 +180,45 @@ def expand(task: Task, policy: Policy, search: Search, space: str) -> Layer:
     return successors
 
 
-def ac_score(task: Task, entry: Entry, value: float, critic_instructions: int) -> float:
-    """The log of P_t[s] + V(s, y), or of P_t[s] alone before the last instructions."""
-    late = is_late(task, entry.state, critic_instructions)
-    return log_sum([entry.log_chart, math.log(value)]) if late and value > 0 else entry.log_chart
+def ac_score(task: Task, entry: Entry, value: float, critic_window: int) -> float:
+    """The log of P_t[s] + V(s, y), or of P_t[s] alone before the critic's window."""
+    inside = in_critic_window(task, entry.state, critic_window)
+    return log_sum([entry.log_chart, math.log(value)]) if inside and value > 0 else entry.log_chart
 
 
-def is_late(task: Task, state: Any, critic_instructions: int) -> bool:
+def in_critic_window(task: Task, state: Any, critic_window: int) -> bool:
     """Whether the critic ranks the state."""
-    return task.done(state) >= task.instructions - critic_instructions
+    return task.done(state) >= task.instructions - critic_window
+
+
+def epsilon_greedy_sets(ranked: Sequence[Any], slots: int, epsilon: float) -> dict[frozenset[Any], float]:
+    """The probability of every set of candidates that the reference code's ε-greedy rule can select.
+
+    It fills one slot after the other: with probability ε, or if the slot's rank has been taken already, by a uniform
+    draw from all remaining candidates, else by its rank. If there are no more candidates than slots, all are kept.
+
+    Args:
+        ranked: the candidates, best first.
+        slots: K.
+        epsilon: ε.
+    """
+    if len(ranked) <= slots:
+        return {frozenset(ranked): 1.0}
+    sets: dict[frozenset[Any], float] = defaultdict(float)
+
+    def fill(slot: int, taken: frozenset[Any], probability: float) -> None:
+        if slot == slots:
+            sets[taken] += probability
+            return
+        draws = 1.0 if ranked[slot] in taken else epsilon
+        if draws < 1:
+            fill(slot + 1, taken | {ranked[slot]}, probability * (1 - draws))
+        remaining = [candidate for candidate in ranked if candidate not in taken]
+        for candidate in remaining if draws else []:
+            fill(slot + 1, taken | {candidate}, probability * draws / len(remaining))
+
+    fill(0, frozenset(), 1.0)
+    return dict(sets)
 
 
 def prefix(search: Search, iteration: int, vertex: Vertex) -> Program:
@@ -265,6 +295,30 @@ def negatives(search: Search) -> list[Negative]:
     return sorted(best.values(), key=lambda negative: -negative.log_probability)
 
 
+def value_labels(
+    task: Task, search: Search, correct: Sequence[Program], incorrect: Sequence[Program], critic_window: int = 2
+) -> dict[Any, float]:
+    """Algorithm 2, lines 11-19: the label of every state that a program passes between its first and last token.
+
+    Line 15: L[s] += p(z_t..|z|) · R(z), where s is the state after z_1..t. The sum is clipped to 1.
+    """
+    labels: dict[Any, float] = defaultdict(float)
+    for reward, programs in ((1, correct), (0, incorrect)):
+        for program in programs:
+            vertices = [next(iter(search.beams[0]))]
+            for token in program:
+                vertices.append(search.edges[vertices[-1]][token])
+            factors = [
+                math.exp(search.log_policy[vertex][token]) for vertex, token in zip(vertices, program, strict=False)
+            ]
+            state = task.start
+            for length in range(1, len(program)):
+                state = task.step(state, program[length - 1])
+                if in_critic_window(task, state, critic_window):
+                    labels[state] += reward * math.prod(factors[length - 1 :])
+    return {state: min(label, 1.0) for state, label in labels.items()}
+
+
 class Statistics(NamedTuple):
     """What the paper analyses."""
 
@@ -273,16 +327,16 @@ class Statistics(NamedTuple):
     distinct: list[int]
     paths: float
     correct_discarded: int
-    late: float
+    critic_window_share: list[float]
 
 
-def statistics(task: Task, search: Search, critic_instructions: int = 2) -> Statistics:
+def statistics(task: Task, search: Search, critic_window: int = 2) -> Statistics:
     """Measures a search."""
     beams = [beam for beam in search.beams if beam]
     paths = [sum(entry.paths for entry in beam.values()) for beam in beams]
     expanded = {vertex for beam in beams for vertex in beam}
     reaching = set(distances(search)) - search.correct
-    late = [sum(is_late(task, e.state, critic_instructions) for e in beam.values()) / len(beam) for beam in beams]
+    inside = [sum(in_critic_window(task, e.state, critic_window) for e in beam.values()) for beam in search.beams]
     fell_out = set()  # the successors of the last beam did not fall out of a beam: there is none for them
     for successors, beam in zip(search.successors, search.beams[1:], strict=False):
         fell_out |= set(successors) - set(beam) - search.correct - search.incorrect
@@ -292,7 +346,7 @@ def statistics(task: Task, search: Search, critic_instructions: int = 2) -> Stat
         distinct=[len(layer) for layer in search.successors],
         paths=sum(paths) / len(paths),
         correct_discarded=len(fell_out & expanded & reaching),
-        late=sum(late) / len(late),
+        critic_window_share=[count / max(len(beam), 1) for count, beam in zip(inside, search.beams, strict=True)],
     )
 
 

@@ -19,7 +19,7 @@ from reference.walks import Walker
 from reference.worlds import random_world
 
 from vbsix import Domain, get_domain
-from vbsix.search import Problem, SearchConfig, beam_search
+from vbsix.search import Problem, SearchConfig, search_graph
 
 DOMAINS = ["scene", "alchemy", "tangrams"]
 SWITCHES = [("program", False), ("program", True), ("execution", False), ("execution", True)]
@@ -193,6 +193,7 @@ def compare(name: str, space: str, with_critic: bool, sizes: Sizes) -> list[Comp
         space=space,
         beam=sizes.beam,
         rerank=sizes.rerank,
+        selection="epsilon-greedy",
         epsilon=0.0,
         program_beam=sizes.program_beam,
         negatives=sizes.negatives,
@@ -201,12 +202,12 @@ def compare(name: str, space: str, with_critic: bool, sizes: Sizes) -> list[Comp
     def search(model, problem):
         critic = models.critic(domain, model) if with_critic else None
         policy, key = models.policy(domain, model), jax.random.key(0)
-        return beam_search(domain, policy, critic, problem, key, instructions=sizes.instructions, config=config)
+        return search_graph(domain, policy, critic, problem, key, instructions=sizes.instructions, config=config)
 
     batch = [(example.model, example.problem) for example in examples]
     model, problem = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
     graphs = quick_jit(jax.vmap(search))(model, problem)
-    results = rows(analyser(name, config)(graphs, problem.instructions))
+    results = rows(analyser(name, config)(graphs, problem))
     return [
         Comparison(example.task, twin_search(example, with_critic, config), result, config)
         for example, result in zip(examples, results, strict=True)
@@ -226,14 +227,21 @@ def twin_search(example: Example, with_critic: bool, config: SearchConfig) -> tw
     )
 
 
-each_search = [
-    pytest.param((name, space, with_critic), id=f"{name}-{space}-{'critic' if with_critic else 'actor'}")
-    for name in DOMAINS
-    for space, with_critic in SWITCHES
+SEARCHES = [
+    *(("tangrams", *switches) for switches in SWITCHES),
+    ("scene", "program", False),
+    ("scene", "execution", True),
+    ("alchemy", "program", True),
+    ("alchemy", "execution", False),
 ]
+"""Each domain in both spaces, with a critic and without; all of them are among the slow tests."""
 
 
-@pytest.fixture(scope="module", params=each_search)
+def named(searches):
+    return [pytest.param(one, id=f"{one[0]}-{one[1]}-{'critic' if one[2] else 'actor'}") for one in searches]
+
+
+@pytest.fixture(scope="module", params=named(SEARCHES))
 def comparisons(request) -> list[Comparison]:
     return compare(*request.param, SMALL)
 
@@ -275,6 +283,11 @@ def test_the_same_negatives_are_extracted(same):
         comparison.check_negatives()
 
 
+def test_the_labels_of_the_critics_examples_are_those_of_algorithm_2(same):
+    for comparison in same:
+        comparison.check_value_examples()
+
+
 def test_statistics_are_the_same(same):
     for comparison in same:
         comparison.check_statistics()
@@ -287,6 +300,8 @@ def test_the_examples_have_something_to_compare(same):
     assert sum(bool(comparison.search.correct) for comparison in same) >= 15
     assert sum(len(comparison.expected_programs.found) == config.program_beam for comparison in same) >= 5
     assert sum(len(twin.negatives(comparison.search)) > config.negatives for comparison in same) >= 5
+    labels = [comparison.results.value_examples.labels for comparison in same]
+    assert sum(np.count_nonzero(label > 0) for label in labels) >= 50
     if config.space == "execution":
         assert sum(sum(one.successors) - sum(one.distinct) for one in measured) >= 50
         assert sum(one.correct_discarded for one in measured) >= 5
@@ -295,7 +310,7 @@ def test_the_examples_have_something_to_compare(same):
 @pytest.mark.parametrize(("space", "with_critic"), SWITCHES)
 def test_random_systems(space, with_critic):
     """Systems of two dozen states in which cycles and merges are the rule."""
-    config = SearchConfig(space, beam=4, rerank=6, epsilon=0.0, program_beam=3, negatives=3)
+    config = SearchConfig(space, 4, "epsilon-greedy", 0.0, rerank=6, program_beam=3, negatives=3)
     random = Random("systems")
     systems = [random_tables(random, states=24, tokens=4, instructions=3) for _ in range(200)]
     instructions, targets = [1 + number % 3 for number in range(200)], [random.randint(0, 2) for _ in systems]
@@ -304,8 +319,8 @@ def test_random_systems(space, with_critic):
         domain = TableDomain(tables, max_tokens_per_instruction=4)
         critic = domain.critic if with_critic else None
         key = jax.random.key(0)
-        graph = beam_search(domain, domain.policy, critic, problem, key, instructions=3, config=config)
-        return analyse(domain, graph, problem.instructions, config)
+        graph = search_graph(domain, domain.policy, critic, problem, key, instructions=3, config=config)
+        return analyse(domain, graph, problem, config)
 
     problems = Problem(np.zeros(200, np.int32), np.array(instructions, np.int32), np.array(targets, np.int32))
     results = rows(quick_jit(jax.vmap(search))(jax.tree.map(lambda *leaves: np.stack(leaves), *systems), problems))
@@ -327,10 +342,11 @@ def check_all(comparisons, ties: float = 0.05):
             comparison.check_transitions()
             comparison.check_programs()
             comparison.check_negatives()
+            comparison.check_value_examples()
             comparison.check_statistics()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("search", each_search)
+@pytest.mark.parametrize("search", named((name, *switches) for name in DOMAINS for switches in SWITCHES))
 def test_searches_of_the_size_of_the_paper(search):
     check_all(compare(*search, PAPER))

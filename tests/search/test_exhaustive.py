@@ -6,6 +6,7 @@ The language is tangrams with no numbers beyond 2.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -18,8 +19,11 @@ from reference import search as twin
 from reference.comparison import quick_jit
 from reference.language import Language
 
+from vbsix.data.examples import Arrays
 from vbsix.domains.tangrams import Tangrams
-from vbsix.search import Problem, SearchConfig, predict, program_search
+from vbsix.models import Policy
+from vbsix.search import Problem, SearchConfig, program_search
+from vbsix.search.prediction import DENOTATION_ENDS, Predictions, predict
 
 INSTRUCTIONS = 2
 WORLD = "1:3 2:0 3:1"
@@ -99,7 +103,7 @@ def enumeration(instructions: int) -> Enumeration:
 
 @functools.cache
 def compiled_search(space: str, beam: int):
-    config = SearchConfig(space, beam=beam, epsilon=0.0, program_beam=STATES)
+    config = SearchConfig(space, beam, "epsilon-greedy", 0.0, program_beam=STATES)
 
     def search(target):
         problem = Problem(DOMAIN.parse_world(WORLD), jnp.int32(INSTRUCTIONS), target)
@@ -146,20 +150,68 @@ def test_the_chart_sums_over_all_prefixes():
     assert sum(count.values()) > 1.5 * sum(len(states) for states in by_state), "hardly a state was merged"
 
 
-@pytest.mark.parametrize("instructions", [1, 2])
-def test_prediction_gives_the_most_probable_programs(instructions):
-    best = 40
-    complete = {program: score for program, (_, score) in enumeration(instructions).complete.items()}
-    expected = sorted(complete, key=lambda program: -complete[program])[:best]
-    found = decode(compiled_prediction(best)(jnp.int32(instructions)))
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert found == pytest.approx({program: complete[program] for program in expected}, abs=1e-4)
-    assert len(found) == min(best, len(complete))
+BEST = 40
+
+
+class FixedPolicy(Policy):
+    """The policy above, which reads no words, where a network is wanted."""
+
+    def __init__(self):
+        for name in self.__dataclass_fields__:
+            setattr(self, name, None)
+
+    def read(self, projected, mask):
+        return None
+
+    def for_example(self, domain, tables):
+        return policy
 
 
 @functools.cache
-def compiled_prediction(best: int):
-    world = DOMAIN.parse_world(WORLD)
-    return quick_jit(
-        lambda instructions: predict(DOMAIN, policy, world, instructions, most=INSTRUCTIONS, beam=PREFIXES, best=best)
-    )
+def prediction(instructions: int) -> Predictions:
+    return jax.tree.map(np.asarray, compiled_prediction()(jnp.int32(instructions)))
+
+
+@functools.cache
+def compiled_prediction():
+    world, words = DOMAIN.parse_world(WORLD), jnp.zeros((INSTRUCTIONS, 1), jnp.int32)
+
+    def predicted(instructions):
+        request = Arrays(world, None, words, instructions)
+        return predict(DOMAIN, FixedPolicy(), np.zeros((1, 1), np.float32), request, beam=PREFIXES, best=BEST)
+
+    return quick_jit(predicted)
+
+
+@pytest.mark.parametrize("instructions", [1, 2])
+def test_prediction_gives_the_most_probable_programs(instructions):
+    complete = {program: score for program, (_, score) in enumeration(instructions).complete.items()}
+    expected = sorted(complete, key=lambda program: -complete[program])[:BEST]
+    predicted = prediction(instructions)
+    found = decode(predicted)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert found == pytest.approx({program: complete[program] for program in expected}, abs=1e-4)
+    assert len(found) == min(BEST, len(complete))
+    assert predicted.log_complete == pytest.approx(twin.log_sum(list(complete.values())), abs=1e-4)
+
+
+@pytest.mark.parametrize("instructions", [1, 2])
+def test_a_predicted_program_has_its_commands_and_the_probability_of_its_denotation(instructions):
+    everything, predicted, language = enumeration(instructions), prediction(instructions), Language("tangrams", 2)
+    best = sorted(everything.complete.values(), key=lambda one: -one[1])[:DENOTATION_ENDS]
+    for row, program in enumerate(decode(predicted)):
+        states = list(itertools.accumulate(program, language.step, initial=language.start(WORLD)))
+        done = [language.commands(state) for state in states]
+        assert predicted.instruction[row, : len(program)].tolist() == done[:-1]
+        log_probability = predicted.log_probability[row]
+        assert predicted.log_commands[row].sum() == pytest.approx(log_probability, abs=1e-4)
+        for number in range(instructions):
+            after = states[done.index(number + 1)]
+            world = DOMAIN.world(jax.tree.map(lambda leaf, at=(row, number): leaf[at], predicted.states))
+            assert DOMAIN.format_world(world) == language.world_text(after)
+        prefix = program[: done.index(1)]
+        first = [everything.prefixes.get(prefix), everything.complete.get(prefix)][instructions == 1]
+        assert predicted.log_commands[row, 0] == pytest.approx(first[1], abs=1e-4)
+        denotation = language.world_text(states[-1])
+        same = [score for world, score in best if world == denotation]
+        assert predicted.log_denotation[row] == pytest.approx(twin.log_sum(same), abs=1e-4)

@@ -17,7 +17,6 @@ from vbsix.search.merging import (
     _look_up_at_once,
     _places,
     best_of_group,
-    choose,
     lookup,
     merge_prefixes,
     representatives,
@@ -176,10 +175,3 @@ def test_log_sum_of_tiny_probabilities():
     """Thirty-five tokens of a nearly uniform policy are beyond what a float32 can hold as a probability."""
     found = compiled_merge(np.full(COUNT, -500, np.float32), np.ones(COUNT, np.float32), np.zeros(COUNT, np.int32))
     assert found.log_sum[0] == pytest.approx(-500 + math.log(COUNT), abs=1e-4)
-
-
-def test_choose():
-    tree = {"a": np.arange(5), "b": np.arange(10).reshape(5, 2)}
-    chosen = choose(tree, jnp.array([3, 0]))
-    assert chosen["a"].tolist() == [3, 0]
-    assert chosen["b"].tolist() == [[6, 7], [0, 1]]

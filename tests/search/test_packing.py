@@ -9,7 +9,7 @@ import pytest
 
 from vbsix.domains.registry import get_domain
 from vbsix.models.layers import renormalise
-from vbsix.search import Problem, SearchConfig, beam_search
+from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.search.packing import scan_packed
 
 
@@ -57,13 +57,13 @@ def test_a_loop_becomes_one_array():
 def test_a_search_is_the_same(monkeypatch, space):
     domain = get_domain("tangrams")
     problem = Problem(domain.parse_world("1:0 2:3 3:4"), jnp.int32(1), domain.parse_target("1:0 2:4"))
-    config = SearchConfig(space=space, beam=4, exploration="sampling", epsilon=0.1)
+    config = SearchConfig(space=space, beam=4, selection="stochastic", epsilon=0.1)
 
     def even(state, valid):
         return renormalise(jnp.zeros(len(domain.tokens)), valid)
 
     def search():
-        return beam_search(domain, even, None, problem, jax.random.key(0), instructions=1, config=config)
+        return search_graph(domain, even, None, problem, jax.random.key(0), instructions=1, config=config)
 
     packed = search()
     monkeypatch.setattr(jax, "default_backend", lambda: "cpu")

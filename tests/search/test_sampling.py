@@ -71,7 +71,7 @@ def mixture(state: int, epsilon: float) -> dict[str, float]:
 
 
 def distribution(epsilon: float, state: int = START, program: str = "", probability: float = 1.0) -> dict[str, float]:
-    """The probability of every program that can be drawn, by recursion."""
+    """The probability of every program that can be sampled, by recursion."""
     if state in (CORRECT, INCORRECT, DEAD) or len(program) == LONGEST:
         return {program: probability}
     programs = {}
@@ -84,28 +84,28 @@ def texts(samples: Samples) -> list[str]:
     return ["".join("abcd"[token] for token in row if token >= 0) for row in samples.tokens]
 
 
-def assert_frequencies(drawn: list[str], expected: dict[str, float]) -> None:
+def assert_frequencies(sampled: list[str], expected: dict[str, float]) -> None:
     assert sum(expected.values()) == pytest.approx(1)
-    counts = Counter(drawn)
+    counts = Counter(sampled)
     assert set(counts) <= set(expected)
     for outcome, probability in expected.items():
-        tolerance = DEVIATIONS * np.sqrt(probability * (1 - probability) / len(drawn))
-        assert counts[outcome] / len(drawn) == pytest.approx(probability, abs=tolerance), outcome
+        tolerance = DEVIATIONS * np.sqrt(probability * (1 - probability) / len(sampled))
+        assert counts[outcome] / len(sampled) == pytest.approx(probability, abs=tolerance), outcome
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
-def test_the_first_token_is_drawn_from_the_mixture(epsilon):
+def test_the_first_token_is_sampled_from_the_mixture(epsilon):
     assert_frequencies([text[0] for text in texts(toy_samples(epsilon))], mixture(START, epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
-def test_whole_programs_are_drawn_from_the_product_of_mixtures(epsilon):
+def test_whole_programs_are_sampled_from_the_product_of_mixtures(epsilon):
     expected = distribution(epsilon)
     assert {"a", "b", "cd", "caa", "cab", "cacd", "caca"} == set(expected), "every way through the drawing"
     assert_frequencies(texts(toy_samples(epsilon)), expected)
 
 
-def test_programs_are_drawn_independently():
+def test_programs_are_sampled_independently():
     first, second = np.array(texts(toy_samples(0.2))).reshape(2, -1)
     expected = distribution(0.2)
     pairs = {one + " " + other: expected[one] * expected[other] for one in expected for other in expected}
@@ -114,16 +114,16 @@ def test_programs_are_drawn_independently():
 
 def test_rewards_states_and_valid_tokens_of_the_toy():
     samples = toy_samples(0.2)
-    for text, reward, states, valid in zip(
-        texts(samples)[:500], samples.reward, samples.states, samples.valid, strict=False
-    ):
+    columns = samples.reward, samples.finished, samples.states, samples.valid
+    for text, reward, finished, states, valid in zip(texts(samples)[:500], *columns, strict=False):
         state = START
         for place, token in enumerate(text):
             assert states[place] == state
             assert valid[place].tolist() == [successor >= 0 for successor in SUCCESSOR[state]]
             state = SUCCESSOR[state]["abcd".index(token)]
         assert reward == (state == CORRECT)
-        assert not valid[len(text) :].any(), "nothing is drawn after the end, in a dead end, or beyond the limit"
+        assert finished == (state in (CORRECT, INCORRECT))
+        assert not valid[len(text) :].any(), "nothing is sampled after the end, in a dead end, or beyond the limit"
     assert (samples.tokens[:, LONGEST:] == -1).all()
 
 
@@ -153,11 +153,12 @@ def test_sampled_programs_of_a_domain_run_and_have_their_reward():
 
     samples = jax.tree.map(np.asarray, quick_jit(sample)(jax.random.key(5)))
     outcomes = Counter()
-    for row, reward in zip(samples.tokens, samples.reward, strict=True):
+    for row, is_finished, reward in zip(samples.tokens, samples.finished, samples.reward, strict=True):
         program = [domain.tokens[token] for token in row if token >= 0]
         assert len(program) <= instructions * domain.max_tokens_per_instruction
         steps = execute(domain, world, program)
         finished = steps[-1].commands == instructions
+        assert is_finished == finished
         assert all(step.commands < instructions for step in steps[:-1]), "nothing follows the last command"
         assert reward == (finished and steps[-1].world == target)
         outcomes[finished, float(reward)] += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 from reference.comparison import quick_jit
 from reference.tables import TableDomain, Tables
 
-from vbsix.search import Problem, SearchConfig, beam_search, statistics
+from vbsix.search import Problem, SearchConfig, search_graph, statistics
+from vbsix.search.statistics import Statistics, critic_window_share
 
 # A row of diamonds: from each state two tokens lead to two states, and from both of them one token leads on to the
 # next. So 2^n prefixes come to the n-th joint, where a beam holds one state. States 3n are the joints:
@@ -35,16 +38,23 @@ def diamonds() -> Tables:
     return Tables(successor, done, done, log_policy, np.zeros(JOINT + 2, np.float32))
 
 
-def measure(tables: Tables, *, space: str, beam: int, longest: int, instructions: int = 1):
-    """Statistics of a search for a terminal state with denotation 1; `longest` is per instruction."""
+def measure(tables: Tables, **settings: Any) -> Statistics:
+    return measure_with_window(tables, **settings)[0]
+
+
+def measure_with_window(tables: Tables, *, space: str, beam: int, longest: int, instructions: int = 1):
+    """Statistics of a search for a terminal state with denotation 1, and the shares of states in the critic's window.
+
+    `longest` is per instruction.
+    """
     domain = TableDomain(tables, longest)
-    config = SearchConfig(space=space, beam=beam, epsilon=0.0)
+    config = SearchConfig(space, beam, "epsilon-greedy", 0.0)
 
     def search():
         problem = Problem(jnp.int32(0), jnp.int32(instructions), jnp.int32(1))
         key = jax.random.key(0)
-        graph = beam_search(domain, domain.policy, None, problem, key, instructions=instructions, config=config)
-        return statistics(graph, space)
+        graph = search_graph(domain, domain.policy, None, problem, key, instructions=instructions, config=config)
+        return statistics(graph, space), critic_window_share(domain, problem, graph, config.critic_window)
 
     return jax.tree.map(np.asarray, quick_jit(search)())
 
@@ -93,9 +103,10 @@ def test_correct_discarded_states():
     assert not missed.hit
 
 
-def test_the_share_of_late_states():
-    """In an only instruction all states are late. Of three instructions the first is not, with two beams of five."""
-    assert measure(diamonds(), space="execution", beam=4, longest=2 * DIAMONDS + 3).late == 1
+def test_the_share_of_states_in_the_critics_window():
+    """Of an only instruction all states are in it. Of three instructions the first is not, with two beams of five."""
+    _, share = measure_with_window(diamonds(), space="execution", beam=4, longest=2 * DIAMONDS + 3)
+    assert share.tolist() == [1] * (2 * DIAMONDS + 1) + [0, 0]
     chain = Tables(
         np.array([[1], [2], [3], [4], [5], [-1]], np.int32),
         np.array([0, 0, 1, 1, 2, 3], np.int32),
@@ -103,4 +114,18 @@ def test_the_share_of_late_states():
         np.zeros((6, 1), np.float32),
         np.zeros(6, np.float32),
     )
-    assert measure(chain, space="execution", beam=2, longest=2, instructions=3).late == pytest.approx(3 / 5)
+    _, share = measure_with_window(chain, space="execution", beam=2, longest=2, instructions=3)
+    assert share.tolist() == [0, 0, 1, 1, 1, 0]
+
+
+def test_a_share_is_of_the_states_in_the_beam():
+    """From state 0, `a` stays in the first of three instructions and `b` begins the second."""
+    tables = Tables(
+        np.array([[1, 2], [-1, -1], [-1, -1]], np.int32),
+        np.array([0, 0, 1], np.int32),
+        np.zeros(3, np.int32),
+        np.log(np.full((3, 2), 0.5, np.float32)),
+        np.zeros(3, np.float32),
+    )
+    _, share = measure_with_window(tables, space="execution", beam=3, longest=1, instructions=3)
+    assert share.tolist() == [0, 0.5, 0]

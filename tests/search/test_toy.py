@@ -42,14 +42,17 @@ from vbsix.search import (
     beam_search,
     complete_programs,
     distances,
-    elect_programs,
     extract_negatives,
     extract_programs,
+    greedy,
     join,
     next_vertex,
+    outcome_of,
     same_vertex,
+    search_graph,
 )
 from vbsix.search.graph import best_transitions
+from vbsix.search.prediction import denotation_programs
 
 S0, S1, S2, S3, S4, S5, S6, S7, S8, T, F = range(11)
 EDGES = {
@@ -92,22 +95,22 @@ def toy(values: dict[int, float] | None = None) -> Tables:
 
 
 @functools.cache
-def compiled(config: SearchConfig, with_critic: bool, prefix: tuple[int, ...] | None = None):
-    def search(tables):
+def compiled(config: SearchConfig, with_critic: bool):
+    def search(tables, allowed):
         domain = TableDomain(tables, LONGEST // INSTRUCTIONS)
         critic = domain.critic if with_critic else None
-        begin = None if prefix is None else jnp.array(prefix)
-        problem = Problem(jnp.int32(S0), jnp.int32(INSTRUCTIONS), jnp.int32(T), begin)
+        problem = Problem(jnp.int32(S0), jnp.int32(INSTRUCTIONS), jnp.int32(T), allowed)
         key = jax.random.key(0)
-        return beam_search(domain, domain.policy, critic, problem, key, instructions=INSTRUCTIONS, config=config)
+        return search_graph(domain, domain.policy, critic, problem, key, instructions=INSTRUCTIONS, config=config)
 
     return quick_jit(search)
 
 
-def search(space="execution", beam=2, rerank=128, critic_instructions=2, values=None):
+def search(space="execution", beam=2, rerank=128, critic_window=2, values=None, allowed=None):
     """The graph that a search of the toy discovers."""
-    config = SearchConfig(space, beam, rerank, epsilon=0.0, critic_instructions=critic_instructions)
-    return compiled(config, values is not None)(toy(values))
+    config = SearchConfig(space, beam, "epsilon-greedy", 0.0, rerank, critic_window)
+    every = np.ones((LONGEST, 3), bool)
+    return compiled(config, values is not None)(toy(values), every if allowed is None else allowed)
 
 
 def beams(graph) -> list[dict[int, float]]:
@@ -154,8 +157,11 @@ def test_merging_adds_probabilities(graph):
     assert_beam(beams(graph)[3], S5=0.57 * 0.4 + 0.15 * 0.5, S4=0.57 * 0.5)
 
 
-def test_a_given_prefix_is_kept_to_with_its_probability():
-    found = compiled(SearchConfig(beam=2, epsilon=0.0), False, (1, 0, -1, -1, -1, -1))(toy())
+def test_a_search_keeps_to_the_allowed_tokens_with_their_probability():
+    """The first two tokens are given: b and a."""
+    allowed = np.ones((LONGEST, 3), bool)
+    allowed[:2] = [False, True, False], [True, False, False]
+    found = search(allowed=allowed)
     assert_beam(beams(found)[1], S2=0.3)
     assert_beam(beams(found)[2], S4=0.3 * 0.9)
     assert_beam(beams(found)[3], S4=0.3 * 0.9 * 0.5, S5=0.3 * 0.9 * 0.4)
@@ -234,8 +240,28 @@ def test_programs_of_a_search_in_program_space():
     assert texts(quick_jit(lambda graph: complete_programs(graph, 4))(found)) == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_mask_that_allows_every_token_changes_nothing(graph):
+    domain = TableDomain(toy(), LONGEST // INSTRUCTIONS)
+    problem = Problem(jnp.int32(S0), jnp.int32(INSTRUCTIONS), jnp.int32(T))
+
+    def unmasked():
+        return beam_search(
+            domain,
+            domain.policy,
+            problem,
+            jax.random.key(0),
+            select=greedy(2),
+            outcome=outcome_of(domain, problem),
+            instructions=INSTRUCTIONS,
+            beam=2,
+            space="execution",
+        )
+
+    jax.tree.map(np.testing.assert_array_equal, quick_jit(unmasked)(), graph)
+
+
 @pytest.mark.parametrize("space", ["program", "execution"])
-def test_the_denotation_is_elected_to_which_most_probability_leads(space):
+def test_the_most_probable_denotation_is_the_sum_over_its_programs(space):
     """Tokens b and c lead to different states of one denotation, each with less probability than a."""
     tables = Tables(
         successor=np.array([[1, 2, 3], [-1] * 3, [-1] * 3, [-1] * 3], np.int32),
@@ -245,22 +271,22 @@ def test_the_denotation_is_elected_to_which_most_probability_leads(space):
         value=np.zeros(4, np.float32),
     )
     domain = TableDomain(tables, max_tokens_per_instruction=2)
-    config = SearchConfig(space, beam=2, epsilon=0.0)
+    config = SearchConfig(space, beam=2, selection="epsilon-greedy", epsilon=0.0)
 
-    def elect():
+    def by_denotation():
         problem = Problem(jnp.int32(0), jnp.int32(1), None)
         key = jax.random.key(0)
-        graph = beam_search(domain, domain.policy, None, problem, key, instructions=1, config=config)
-        return elect_programs(domain, graph, 3)
+        graph = search_graph(domain, domain.policy, None, problem, key, instructions=1, config=config)
+        return denotation_programs(domain, graph, 3)
 
-    found = quick_jit(elect)()
+    found = quick_jit(by_denotation)()
     assert list(texts(found).items()) == [("c", pytest.approx(0.55)), ("a", pytest.approx(0.4))]
     assert not found.found[2]
 
 
 def test_the_negative_is_the_path_of_most_probable_predecessors(graph):
     """F comes from S7 only. Into S5 .57 * .4 by S4 is more than .15 * .5 by S3; into S4 .3 by S1 more than .27."""
-    negatives = quick_jit(lambda graph: extract_negatives(graph, 4, "execution"))(graph)
+    negatives = quick_jit(lambda graph: extract_negatives(graph, 4))(graph)
     assert texts(negatives.programs) == pytest.approx({"aaaab": 0.2121 * 0.4}, rel=1e-5)
     assert negatives.dropped == 0
     assert negatives.programs.vertices[0].tolist() == [0, 2, 4, 6, 8, -1], "the first of two slots, at each iteration"
@@ -276,19 +302,22 @@ def test_each_incorrect_state_has_one_negative_in_program_space_too():
         value=np.zeros(3, np.float32),
     )
     domain = TableDomain(tables, max_tokens_per_instruction=2)
-    config = SearchConfig("program", beam=2, epsilon=0.0)
+    config = SearchConfig("program", beam=2, selection="epsilon-greedy", epsilon=0.0)
 
     def negatives():
         problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(0))
         key = jax.random.key(0)
-        graph = beam_search(domain, domain.policy, None, problem, key, instructions=1, config=config)
-        return extract_negatives(graph, 2, "program")
+        graph = search_graph(domain, domain.policy, None, problem, key, instructions=1, config=config)
+        return extract_negatives(graph, 2), extract_negatives(graph, 1)
 
-    assert texts(quick_jit(negatives)().programs) == pytest.approx({"a": 0.5, "c": 0.2}, rel=1e-5)
+    both, one = quick_jit(negatives)()
+    assert texts(both.programs) == pytest.approx({"a": 0.5, "c": 0.2}, rel=1e-5)
+    assert texts(one.programs) == pytest.approx({"a": 0.5}, rel=1e-5)
+    assert (both.dropped, one.dropped) == (0, 1), "a state counts once, however many programs lead to it"
 
 
 VALUES = {S3: 0.9, S4: 0.9, S6: 0.4}
-"""S3 and S4 belong to the first of three instructions, where the critic has no say."""
+"""S3 and S4 belong to the first of three instructions, outside the critic's window."""
 
 
 def test_the_critic_ranks_states_of_the_last_two_instructions():
@@ -304,9 +333,9 @@ def test_the_critic_ranks_no_state_beyond_the_best_by_actor_score():
     assert_beam(beams(search(values=VALUES))[3], S6=0.075, S5=0.303)
 
 
-def test_how_many_instructions_the_critic_ranks_can_be_chosen():
-    assert_beam(beams(search(critic_instructions=3, values=VALUES))[1], S3=0.2, S1=0.5)
-    assert_beam(beams(search(critic_instructions=1, values=VALUES))[3], S5=0.303, S4=0.285)
+def test_the_size_of_the_critics_window_can_be_set():
+    assert_beam(beams(search(critic_window=3, values=VALUES))[1], S3=0.2, S1=0.5)
+    assert_beam(beams(search(critic_window=1, values=VALUES))[3], S5=0.303, S4=0.285)
 
 
 def test_a_critic_that_says_nothing_changes_nothing(graph):
@@ -327,5 +356,5 @@ def test_the_twin_gives_the_same_numbers():
         distinct=[3, 2, 3, 4, 4, 4],
         paths=(1 + 2 + 3 + 5 + 5 + 4) / 6,
         correct_discarded=2,  # S3 falls out at once and is expanded after that, S5 the other way round
-        late=(0 + 0 + 0 + 0.5 + 0.5 + 0.5) / 6,
+        critic_window_share=[0, 0, 0, 0.5, 0.5, 0.5],
     )

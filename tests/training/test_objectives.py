@@ -8,21 +8,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference.comparison import quick_jit
+from training.toy import Toy
 
+from vbsix.config.presets import preset
+from vbsix.config.schema import override
 from vbsix.data.examples import Arrays
-from vbsix.search import Problem, SearchConfig, beam_search, program_search
-from vbsix.search.sampling import drawing, sample_programs
-from vbsix.training.config import override, preset
-from vbsix.training.objectives import (
-    correct_flow,
-    graph_loss,
-    mml_loss,
-    mml_weights,
-    reinforce_loss,
-    sequence_log_probability,
-    value_loss,
-)
-from vbsix.training.step import Heads, _learn_from_search
+from vbsix.models.heads import Heads
+from vbsix.search import Problem, SearchConfig, program_search
+from vbsix.search.sampling import sample_programs, sampling_distribution
+from vbsix.training.expert_mml import expert_mml_objective
+from vbsix.training.forward_backward import forward_backward, graph_loss
+from vbsix.training.mml import mml_loss, mml_weights, sequence_log_probability
+from vbsix.training.objective import Context
+from vbsix.training.reinforce import reinforce_loss, reinforce_objective
+from vbsix.training.value_examples import value_loss
+
+PROBLEM = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
+EXAMPLE = Arrays(PROBLEM.world, PROBLEM.target, jnp.ones((1, 1), jnp.int32), PROBLEM.instructions)
+"""The toy's."""
 
 # Three programs of probabilities 0.1, 0.3 and 0.2; the third place holds none.
 LOG_P = jnp.log(jnp.array([0.1, 0.3, 0.2, 0.7]))
@@ -46,22 +50,27 @@ def test_beta_below_one_flattens_the_weights():
     np.testing.assert_allclose(flat, [1 / 3, 1 / 3, 1 / 3, 0], rtol=1e-6)
 
 
-def test_alpha_one_gives_the_gradient_of_the_expected_reward():
-    by_loss = jax.grad(lambda log_p: mml_loss(log_p, FOUND, alpha=1.0))(LOG_P)
-    np.testing.assert_allclose(by_loss, [-0.1, -0.3, -0.2, 0], rtol=1e-5)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
-def test_an_example_without_programs_has_neither_loss_nor_gradient(alpha):
+def test_an_example_without_programs_has_neither_loss_nor_gradient():
     nothing = jnp.zeros(4, bool)
-    loss, gradient = jax.value_and_grad(lambda log_p: mml_loss(log_p, nothing, alpha=alpha))(LOG_P)
+    loss, gradient = jax.value_and_grad(lambda log_p: mml_loss(log_p, nothing))(LOG_P)
     assert loss == 0
     np.testing.assert_array_equal(gradient, 0)
 
 
 def test_reinforce_weighs_by_reward_less_baseline():
-    gradient = jax.grad(lambda log_p: reinforce_loss(log_p, jnp.array([1.0, 0.0, 0.0, 1.0]), 0.25))(LOG_P)
+    reward, counted = jnp.array([1.0, 0.0, 0.0, 1.0]), jnp.ones(4, bool)
+    gradient = jax.grad(lambda log_p: reinforce_loss(log_p, reward, baseline=0.25, counted=counted))(LOG_P)
     np.testing.assert_allclose(gradient, [-0.75 / 4, 0.25 / 4, 0.25 / 4, -0.75 / 4], rtol=1e-6)
+
+
+def test_reinforce_averages_over_the_samples_that_count():
+    reward, counted = jnp.array([1.0, 0.0, 0.0, 1.0]), jnp.array([True, False, True, False])
+    loss, gradient = jax.value_and_grad(lambda log_p: reinforce_loss(log_p, reward, baseline=0.25, counted=counted))(
+        LOG_P
+    )
+    np.testing.assert_allclose(gradient, [-0.75 / 2, 0, 0.25 / 2, 0], rtol=1e-6)
+    np.testing.assert_allclose(loss, -(0.75 * LOG_P[0] - 0.25 * LOG_P[2]) / 2, rtol=1e-6)
+    assert reinforce_loss(LOG_P, reward, baseline=0.25, counted=jnp.zeros(4, bool)) == 0
 
 
 def test_value_loss_is_the_log_loss_and_its_gradient_the_error():
@@ -77,6 +86,12 @@ def test_a_sequence_is_as_probable_as_its_tokens_together():
     log_policy = jnp.log(jnp.array([[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]]]))
     tokens = jnp.array([[0, 1, -1]])
     np.testing.assert_allclose(jnp.exp(sequence_log_probability(log_policy, tokens)), [0.375], rtol=1e-6)
+
+
+class Short(Toy):
+    """The toy with so few tokens that not every program finishes."""
+
+    max_tokens_per_instruction = 2
 
 
 class TestToy:
@@ -110,10 +125,13 @@ class TestToy:
         return log_policy
 
     def search(self, toy, space="execution", actor=PARAMETERS, **settings):
-        config = SearchConfig(space=space, **({"beam": 4, "epsilon": 0.0} | settings))
-        problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
-        policy = self.policy(actor)
-        return program_search(toy, policy, None, problem, jax.random.key(0), instructions=1, config=config)
+        config = SearchConfig(space, **{"beam": 4, "selection": "epsilon-greedy", "epsilon": 0.0, **settings})
+
+        def run():
+            policy, key = self.policy(actor), jax.random.key(0)
+            return program_search(toy, policy, None, PROBLEM, key, instructions=1, config=config)
+
+        return quick_jit(run)()
 
     def log_policy(self, parameters, graph):
         return jax.vmap(jax.vmap(self.policy(parameters)))(graph.beam.states)
@@ -131,85 +149,81 @@ class TestToy:
             return mml_loss(sequence_log_probability(log_policy, programs.tokens), programs.found)
 
         expected = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), expected, atol=1e-6)
+        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), expected, atol=1e-6)
 
-    @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
-    def test_the_gradient_of_mml_over_the_graph(self, toy, alpha):
+    def test_the_gradient_of_mml_over_the_graph(self, toy):
         _, graph = self.search(toy)
-        flow = correct_flow(graph)
+        paths = quick_jit(forward_backward)(graph)
 
         def loss(parameters):
-            return graph_loss(self.log_policy(parameters, graph), flow.posterior, flow.log_reward[0, 0], alpha=alpha)
+            return graph_loss(self.log_policy(parameters, graph), paths.posterior)
 
-        def expected(parameters):
-            correct = jnp.exp(self.log_correct(parameters))
-            return -(correct**alpha / alpha if alpha else jnp.log(correct))
-
-        by_hand = jax.grad(expected)(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
+        by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
+        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), by_hand, atol=1e-6)
 
     @pytest.mark.parametrize("space", ["program", "execution"])
     def test_what_an_expert_finds_is_weighed_by_the_policy_s_own_probabilities(self, toy, space):
         _, graph = self.search(toy, space, actor=jnp.array([2.0, 2.0, -1.0]), beam=8)
-        flow = correct_flow(graph, self.log_policy(self.PARAMETERS, graph))
-        np.testing.assert_allclose(flow.log_reward[0, 0], self.log_correct(self.PARAMETERS), rtol=1e-5)
+        paths = quick_jit(forward_backward)(graph, self.log_policy(self.PARAMETERS, graph))
+        np.testing.assert_allclose(paths.log_reward[0, 0], self.log_correct(self.PARAMETERS), rtol=1e-5)
 
         def loss(parameters):
-            return graph_loss(self.log_policy(parameters, graph), flow.posterior, flow.log_reward[0, 0])
+            return graph_loss(self.log_policy(parameters, graph), paths.posterior)
 
         by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
+        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), by_hand, atol=1e-6)
 
-    def test_a_step_with_an_expert_learns_so(self, toy):
+    def test_an_objective_with_an_expert_learns_so(self, toy):
         """The expert's own loss has no part in the policy's gradient."""
-        search = {"search.beam": 8, "search.exploration": "slots", "search.epsilon": 0.0}
+        search = {"search.beam": 8, "search.selection": "epsilon-greedy", "search.epsilon": 0.0}
         config = override(preset("tangrams", "expert-mml"), search)
-        example = Arrays(jnp.int32(0), jnp.int32(3), jnp.ones((1, 1), jnp.int32), jnp.int32(1))
 
         def loss(parameters):
             heads, frozen = (
                 Heads(self.policy(own), None, self.policy(jnp.array([2.0, 2.0, -1.0])))
                 for own in (parameters, self.PARAMETERS)
             )
-            number = jnp.int32(0)
-            return _learn_from_search(toy, config, heads, frozen, example, jax.random.key(0), number, False)[0]
+            context = Context(toy, config, heads, frozen, EXAMPLE, jax.random.key(0), jnp.int32(0), False)
+            return expert_mml_objective(context)[0]
 
         by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=1e-6)
+        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), by_hand, atol=1e-6)
 
     @pytest.mark.parametrize("space", ["program", "execution"])
-    def test_what_is_drawn_with_random_tokens_is_weighed_as_it_was_drawn(self, toy, space):
-        _, graph = self.search(toy, space, beam=8, exploration="sampling", epsilon=0.2)
-        flow = correct_flow(graph)
+    def test_what_is_sampled_with_random_tokens_is_weighed_as_it_was_sampled(self, toy, space):
+        _, graph = self.search(toy, space, beam=8, selection="stochastic", epsilon=0.2)
+        paths = quick_jit(forward_backward)(graph)
 
         def loss(parameters):
-            return graph_loss(self.log_policy(parameters, graph), flow.posterior, flow.log_reward[0, 0])
+            return graph_loss(self.log_policy(parameters, graph), paths.posterior)
 
         def by_hand(parameters):
-            """The programs aa, ba, aba and bba, each with its share of what is drawn."""
-            own, drawn = self.probabilities(parameters), 0.8 * self.probabilities(self.PARAMETERS) + 0.2 / 2
+            """The programs aa, ba, aba and bba, each with its share of what is sampled."""
+            own, mixture = self.probabilities(parameters), 0.8 * self.probabilities(self.PARAMETERS) + 0.2 / 2
 
             def programs(zero, one, two):
                 ends = jnp.stack([one, (1 - one) * two])
                 return jnp.concatenate([zero * ends, (1 - zero) * ends])
 
-            weights = programs(*drawn)
+            weights = programs(*mixture)
             return -jnp.sum(weights / jnp.sum(weights) * jnp.log(programs(*own)))
 
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), jax.grad(by_hand)(self.PARAMETERS), atol=1e-6)
+        np.testing.assert_allclose(
+            quick_jit(jax.grad(loss))(self.PARAMETERS), jax.grad(by_hand)(self.PARAMETERS), atol=1e-6
+        )
 
     def test_nothing_found_on_the_graph_is_nothing_learned(self, toy):
         _, graph = self.search(toy)
         log_policy = self.log_policy(self.PARAMETERS, graph)
-        nothing = jnp.zeros_like(log_policy), jnp.float32(-jnp.inf)
-        loss, gradient = jax.value_and_grad(lambda log_policy: graph_loss(log_policy, *nothing, alpha=0.5))(log_policy)
+        nothing = jnp.zeros_like(log_policy)
+        loss, gradient = jax.value_and_grad(lambda log_policy: graph_loss(log_policy, nothing))(log_policy)
         assert loss == 0
         np.testing.assert_array_equal(gradient, 0)
 
     def test_backward_sums_are_expected_rewards(self, toy):
         _, graph = self.search(toy)
         _, one, two = self.probabilities(self.PARAMETERS)
-        reward = np.exp(np.asarray(correct_flow(graph).log_reward))
+        reward = np.exp(np.asarray(quick_jit(forward_backward)(graph).log_reward))
         places = np.asarray(graph.beam.states["place"])
         alive = np.asarray(graph.beam.alive)
         by_place = {int(place): value for place, value in zip(places[alive], reward[alive], strict=True)}
@@ -219,11 +233,7 @@ class TestToy:
 
     @pytest.mark.parametrize("epsilon", [0.0, 0.5])
     def test_reinforce_estimates_the_gradient_of_the_expected_reward(self, toy, epsilon):
-        problem = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
-        size = 20000
-        samples = sample_programs(
-            toy, self.policy(self.PARAMETERS), problem, jax.random.key(0), instructions=1, size=size, epsilon=epsilon
-        )
+        samples = self.sample(toy, epsilon)
 
         def expected_reward(parameters):
             _, one, two = (1 - epsilon) * self.probabilities(parameters) + epsilon / 2
@@ -232,22 +242,51 @@ class TestToy:
         np.testing.assert_allclose(samples.reward.mean(), expected_reward(self.PARAMETERS), atol=0.01)
 
         def loss(parameters):
-            draw = functools.partial(drawing, self.policy(parameters), epsilon=epsilon)
-            log_drawings = jax.vmap(jax.vmap(draw))(samples.states, samples.valid)
-            return reinforce_loss(sequence_log_probability(log_drawings, samples.tokens), samples.reward, 0.3)
+            mixture = functools.partial(sampling_distribution, self.policy(parameters), epsilon=epsilon)
+            log_mixtures = jax.vmap(jax.vmap(mixture))(samples.states, samples.valid)
+            log_probability = sequence_log_probability(log_mixtures, samples.tokens)
+            return reinforce_loss(log_probability, samples.reward, baseline=0.3, counted=samples.finished)
 
         by_hand = jax.grad(lambda parameters: -expected_reward(parameters))(self.PARAMETERS)
-        np.testing.assert_allclose(jax.grad(loss)(self.PARAMETERS), by_hand, atol=0.01)
+        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), by_hand, atol=0.01)
+
+    def sample(self, toy, epsilon, size=20000, instructions=1):
+        policy = self.policy(self.PARAMETERS)
+        run = functools.partial(sample_programs, instructions=instructions, size=size, epsilon=epsilon)
+        return quick_jit(lambda: run(toy, policy, PROBLEM, jax.random.key(0)))()
+
+    @pytest.mark.parametrize("gradient", ["policy", "mixture"])
+    def test_reinforce_of_the_reference_code_leaves_unfinished_samples_out(self, gradient):
+        """With two tokens at most, `ab` and `bb` do not finish. By hand, from the samples' own tokens."""
+        short, epsilon, baseline = Short(), 0.4, 0.25
+        samples = self.sample(short, epsilon, size=64)
+        finished = np.asarray(samples.finished)
+        assert 0 < finished.sum() < 64
+        settings = {"samples": 64, "sample_epsilon": epsilon, "sample_gradient": gradient, "baseline": baseline}
+        config = override(
+            preset("tangrams", "reinforce"), {f"training.{name}": value for name, value in settings.items()}
+        )
+
+        def loss(parameters):
+            heads, frozen = Heads(self.policy(parameters)), Heads(self.policy(self.PARAMETERS))
+            context = Context(short, config, heads, frozen, EXAMPLE, jax.random.key(0), jnp.int32(0), False)
+            return reinforce_objective(context)[0]
+
+        def by_hand(parameters):
+            a = self.probabilities(parameters)
+            a = a if gradient == "policy" else (1 - epsilon) * a + epsilon / 2
+            terms = []
+            for tokens, reward, ended in zip(np.asarray(samples.tokens), samples.reward, finished, strict=True):
+                log_p = sum(jnp.log(a[place] if token == 0 else 1 - a[place]) for place, token in enumerate(tokens))
+                if ended or gradient == "mixture":
+                    terms.append(-(reward - baseline) * log_p)
+            return sum(terms) / len(terms)
+
+        found, expected = (quick_jit(jax.value_and_grad(each))(self.PARAMETERS) for each in (loss, by_hand))
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+        np.testing.assert_allclose(found[1], expected[1], atol=1e-5)
 
 
 def test_the_search_of_the_toy_merges(toy):
-    graph = beam_search(
-        toy,
-        TestToy().policy(TestToy.PARAMETERS),
-        None,
-        Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3)),
-        jax.random.key(0),
-        instructions=1,
-        config=SearchConfig(beam=4, epsilon=0.0),
-    )
+    _, graph = TestToy().search(toy)
     np.testing.assert_array_equal(graph.beam.alive.sum(axis=1)[:4], [1, 1, 1, 0])

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from training.tiny import tiny_config
+from reference.comparison import quick_jit
+from reference.outcomes import by_twin
+from training.tiny_config import tiny_config, tiny_dataset
 
+from vbsix.config.schema import Config
 from vbsix.data.examples import Example, Row, to_arrays
 from vbsix.data.scone import load_split
 from vbsix.data.words import random_words
 from vbsix.domains.registry import get_domain
-from vbsix.errors import InvalidProgram
-from vbsix.execution import execute
+from vbsix.models.heads import read_example
 from vbsix.models.layers import renormalise
-from vbsix.search import Problem, beam_search
-from vbsix.search.beam import INVALID
-from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.step import _decayed, _drawn_from, _expanded, create_networks, read_example
-from vbsix.training.task import SYNTHETIC, load_task
+from vbsix.search import Problem, search_graph
+from vbsix.search.beam import DEAD_END, INVALID
+from vbsix.training import step as step_module
+from vbsix.training.mml import expanded_states
+from vbsix.training.objective import Mean
+from vbsix.training.seeds import create_learners, train_chunk
+from vbsix.training.step import _count_examples, _learning_rate_scale, create_learner, update
 
 DOMAIN = get_domain("tangrams")
 REMOVE = Example("1", "1:0 2:3 3:4", ("remove the second figure",), "1:0 2:4")
@@ -29,12 +34,18 @@ UNREACHABLE = Example("2", "1:0 2:3 3:4", ("turn them all round",), "1:1 2:2")
 
 
 @functools.cache
-def chunk(method: str, example: Example, steps: int, **changes):
+def chunk(method: str, example: Example, steps: int, recipe: str = "stochastic", **changes):
     """Learners before and after some steps on one example alone, and the loss of those steps."""
-    config = tiny_config(method, search__beam=96, training__learning_rate=0.01, **changes)
+    config = tiny_config(method, recipe=recipe, search__beam=96, training__learning_rate=0.01, **changes)
+    arrays, vectors = to_example(example, config)
+    return learn(DOMAIN, config, vectors, arrays, steps)
+
+
+def to_example(example: Example, config: Config):
+    """Arrays of one example, and the vectors of its words."""
     words = random_words([text for each in (REMOVE, UNREACHABLE) for text in each.instructions], config.network.word)
-    arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, [example], words, 1, config.data.max_words))
-    return learn(DOMAIN, config, words.vectors, arrays, steps)
+    arrays = to_arrays(DOMAIN, [example], words, 1, config.data.max_words)
+    return jax.tree.map(jnp.asarray, arrays), words.vectors
 
 
 def learn(domain, config, vectors, arrays, steps):
@@ -54,9 +65,11 @@ def changed(before, after) -> bool:
     return any(not np.array_equal(old, new) for old, new in leaves)
 
 
-@pytest.mark.parametrize("method", ["vbsix", "paper-vbsix", "expert-mml"])
-def test_the_loss_falls_on_an_example_whose_programs_are_found(method):
-    before, after, losses = chunk(method, REMOVE, 40)
+@pytest.mark.parametrize(
+    ("method", "recipe"), [("vbsix", "stochastic"), ("vbsix", "published"), ("expert-mml", "stochastic")]
+)
+def test_the_loss_falls_on_an_example_whose_programs_are_found(method, recipe):
+    before, after, losses = chunk(method, REMOVE, 40, recipe)
     assert changed(before, after)
     assert losses[-1] < losses[0] / 2
 
@@ -70,30 +83,69 @@ def test_the_loss_falls_on_an_example_whose_programs_are_found(method):
     ],
 )
 def test_the_loss_falls_on_rows_of_scone_whose_programs_are_known(scone_data, domain, method, known):
-    programs = [known.format(number) for number in range(1, 4)]
-    rows = [
+    programs = [known.format(number).split() for number in range(1, 4)]
+    known_rows = (
         Example(row.id, row.worlds[0], row.utterances[:1], row.worlds[1])
-        for row in load_split(scone_data, get_domain(domain), "train")[:200]
+        for row in load_split(scone_data, get_domain(domain), "train")
         if any(explains(domain, program, row) for program in programs)
-    ]
+    )
+    rows = list(itertools.islice(known_rows, 8))
     config = tiny_config(method, domain, search__beam=96, training__batch=8, training__learning_rate=0.01)
     words = random_words([text for row in rows for text in row.instructions], config.network.word)
-    arrays = to_arrays(get_domain(domain), rows[:8], words, 1, config.data.max_words)
+    arrays = to_arrays(get_domain(domain), rows, words, 1, config.data.max_words)
     *_, losses = learn(get_domain(domain), config, words.vectors, jax.tree.map(jnp.asarray, arrays), 40)
     assert 0 < losses[-1] < losses[0] / 2
 
 
-def explains(domain: str, program: str, row: Row) -> bool:
-    try:
-        return execute(domain, row.worlds[0], program)[-1].world == row.worlds[1]
-    except InvalidProgram:
-        return False
+def explains(domain: str, program: list[str], row: Row) -> bool:
+    trace, rejected_at = by_twin(domain, row.worlds[0], program)
+    return rejected_at is None and trace[-1].world == row.worlds[1]
 
 
-@pytest.mark.parametrize("method", ["vbsix", "paper-vbsix"])
-def test_a_batch_without_a_find_changes_nothing(method):
-    before, after, _ = chunk(method, UNREACHABLE, 5)
+def test_a_batch_without_a_hit_changes_nothing():
+    before, after, _ = chunk("vbsix", UNREACHABLE, 5)
     assert not changed(before, after)
+
+
+def test_the_published_recipe_updates_the_critic_on_a_batch_without_a_hit():
+    """On negatives, as in Algorithm 2; the policy, and its optimiser's state, stay as they are."""
+    before, after, _ = chunk("vbsix", UNREACHABLE, 5, "published")
+    for old, new in zip(before, after, strict=True):  # networks, then the states of their optimisers
+        assert not changed(old.policy, new.policy)
+        assert changed(old.critic, new.critic)
+
+
+@functools.cache
+def fresh_learner():
+    return quick_jit(lambda: create_learner(DOMAIN, tiny_config(), jnp.int32(0)))()
+
+
+def updated(hit: bool | None, step: int = 0, **changes):
+    """A learner before and after one update with gradients of 1; None for an objective that does not measure hits."""
+    config, learner = tiny_config(**changes), fresh_learner()
+    gradients = jax.tree.map(np.ones_like, learner.networks)
+    metrics = {} if hit is None else {"hit": Mean(jnp.float32(hit), jnp.float32(1))}
+    return learner, quick_jit(functools.partial(update, config))(learner, gradients, metrics, jnp.int32(step))
+
+
+@pytest.mark.parametrize("critic_updates", ["always", "with-hits"])
+@pytest.mark.parametrize("hit", [False, True])
+def test_what_is_updated(critic_updates, hit):
+    for old, new in zip(*updated(hit, training__critic_updates=critic_updates), strict=True):
+        assert changed(old.policy, new.policy) == hit
+        assert changed(old.critic, new.critic) == (hit or critic_updates == "always")
+
+
+@pytest.mark.parametrize(("hit", "objective"), [(False, "reinforce"), (None, "mml")])
+def test_reinforce_and_objectives_that_do_not_measure_hits_update_on_every_batch(hit, objective):
+    for old, new in zip(*updated(hit, training__objective=objective), strict=True):
+        assert changed(old.policy, new.policy) and changed(old.critic, new.critic)
+
+
+def test_both_networks_are_updated_on_a_batch_with_a_hit():
+    before, after, _ = chunk("vbsix", REMOVE, 40, "published")
+    for old, new in zip(before, after, strict=True):
+        assert changed(old.policy, new.policy) and changed(old.critic, new.critic)
 
 
 def test_of_the_longest_examples_is_what_is_of_them_alone():
@@ -108,7 +160,7 @@ def test_of_the_longest_examples_is_what_is_of_them_alone():
             DOMAIN, config, learners, seeds, words.vectors, arrays, jnp.int32(0), steps=1, critic_ranks=False
         )[1]
 
-    short, mixed, long = measure(REMOVE), measure(REMOVE, twice), measure(twice)
+    short, mixed, long = measure(REMOVE, REMOVE), measure(REMOVE, twice), measure(twice, twice)
     for name in ("hit", "paths", "correct_discarded"):
         longest = f"{name}_longest"
         assert short[name].count > 0 == short[longest].count
@@ -120,75 +172,99 @@ def test_of_the_longest_examples_is_what_is_of_them_alone():
 
 def test_the_learning_rate_falls_over_the_last_steps():
     config = tiny_config(training__steps=100, training__decay_share=0.2)
-    assert [float(_decayed(config, jnp.int32(number))) for number in (0, 80, 90, 100)] == [1, 1, 0.5, 0]
-    before, even, _ = chunk("mml", REMOVE, 5)
-    falling = chunk("mml", REMOVE, 5, training__steps=5, training__decay_share=1.0)[1]
-    moved = [np.abs(after.networks.policy.tokens - before.networks.policy.tokens).sum() for after in (even, falling)]
-    assert 0.4 < moved[1] / moved[0] < 0.8, "the mean of 1, 0.8, 0.6, 0.4 and 0.2 is 0.6"
+    assert [float(_learning_rate_scale(config, jnp.int32(number))) for number in (0, 80, 90, 100)] == [1, 1, 0.5, 0]
+
+    def moved(step: int, share: float):
+        before, after = updated(True, step, training__steps=100, training__decay_share=share)
+        return np.asarray(after.networks.policy.tokens - before.networks.policy.tokens)
+
+    whole = moved(90, 0.0)
+    assert np.all(whole < 0)
+    np.testing.assert_allclose(moved(90, 0.2), whole / 2, rtol=1e-3)
+    np.testing.assert_array_equal(moved(100, 0.2), 0)
 
 
 def test_dropout_is_of_words_and_of_what_the_policy_reads():
     config = tiny_config()
-    task = load_task(config, SYNTHETIC)
-    networks = create_networks(DOMAIN, config, jax.random.key(0))
-    vectors, arrays = jnp.asarray(task.words.vectors), task.arrays(task.examples)
+    dataset = tiny_dataset(config)
+    networks = fresh_learner().networks
+    vectors, arrays = jnp.asarray(dataset.words.vectors), dataset.arrays(dataset.examples)
     example = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), arrays)
 
-    def read(share: float, key: int):
-        return read_example(DOMAIN, networks, vectors, example, share, jax.random.key(key)).policy
+    def read_with(share: float, key: jax.Array):
+        return read_example(DOMAIN, networks, vectors, example, share, key).policy
 
-    whole = read_example(DOMAIN, networks, vectors, example).policy
+    compiled = quick_jit(read_with, static_argnums=0)
+
+    def read(share: float, key: int):
+        return compiled(share, jax.random.key(key))
+
+    whole = quick_jit(lambda: read_example(DOMAIN, networks, vectors, example).policy)()
     jax.tree.map(np.testing.assert_array_equal, read(0.0, 1), whole)
     tables = read(0.5, 1)
     jax.tree.map(np.testing.assert_array_equal, tables.stack, whole.stack)
     for name in ("first", "keys", "word_logits"):
         assert not np.allclose(getattr(tables, name), getattr(whole, name))
     assert changed(tables, read(0.5, 2))
-    many = jax.vmap(lambda key: read_example(DOMAIN, networks, vectors, example, 0.5, key).policy.first)
+    many = quick_jit(jax.vmap(lambda key: read_with(0.5, key).first))
     found = np.asarray(many(jax.random.split(jax.random.key(0), 4000)))
     assert len(np.unique(found[:, 0, 0])) > 3000, "it is not always the same"
 
 
-def test_training_drops():
-    assert changed(chunk("mml", REMOVE, 5)[1], chunk("mml", REMOVE, 5, training__dropout=0.5)[1])
+def test_training_drops(monkeypatch):
+    """A step reads its examples with the dropout of the settings, and a key for each of them."""
+    calls = []
 
+    def read(domain, networks, vectors, example, dropout, key):
+        calls.append((dropout, key is not None))
+        return read_example(domain, networks, vectors, example, dropout, key)
 
-def test_alpha_weighs_examples_by_what_explains_them():
-    for programs in ("graph", "extracted"):
-        even, weighed = (chunk("mml", REMOVE, 5, training__programs=programs, training__alpha=a)[2] for a in (0.0, 1.0))
-        assert 0 < weighed[0] < 0.5 * even[0], "the programs of a flat policy are improbable"
+    monkeypatch.setattr(step_module, "read_example", read)
+    config = tiny_config("reinforce", training__dropout=0.5)
+    arrays, vectors = to_example(REMOVE, config)
+    learner = jax.eval_shape(lambda: create_learner(DOMAIN, config, jnp.int32(0)))
+    step = functools.partial(step_module.train_step, DOMAIN, config, critic_ranks=False)
+    jax.eval_shape(step, learner, vectors, arrays, jax.random.key(0), jnp.int32(0))
+    assert calls == [(0.5, True)]
 
 
 def test_reinforce_does_not_make_random_tokens_ever_less_probable():
-    """Nothing here has a reward, and the baseline is above it: all that is drawn is made less probable."""
+    """Nothing here has a reward, and the baseline is above it: all that is sampled is made less probable."""
     losses = chunk("reinforce", UNREACHABLE, 300, training__baseline=1.0)[2]
     each = np.array(losses) / (5 * tiny_config().training.batch)  # a sum over five steps
     least = np.log(tiny_config().training.sample_epsilon / len(DOMAIN.tokens))
     assert np.all(each > DOMAIN.max_tokens_per_instruction * least)
 
 
-def test_the_shortest_examples_are_drawn_first():
-    config = tiny_config(data__lengths=(2, 1), data__evaluation=(1,), training__short_first=3)
-    task = load_task(config, SYNTHETIC)
-    lengths = [len(example.instructions) for example in task.examples]
+def test_a_curriculum_begins_with_the_shortest_examples():
+    config = tiny_config(data__lengths=(2, 1), data__evaluation=(1,), training__curriculum_steps=3)
+    dataset = tiny_dataset(config)
+    lengths = [len(example.instructions) for example in dataset.examples]
     assert lengths == sorted(lengths) and set(lengths) == {1, 2}
-    arrays = task.arrays(task.examples)
-    assert [int(_drawn_from(config, arrays, jnp.int32(number))) for number in (2, 3)] == [20, 40]
-    assert _drawn_from(tiny_config(), arrays, jnp.int32(0)) == 40
+    arrays = dataset.arrays(dataset.examples)
+    assert [int(_count_examples(config, arrays, jnp.int32(number))) for number in (2, 3)] == [20, 40]
+    assert _count_examples(tiny_config(), arrays, jnp.int32(0)) == 40
 
 
 def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():
     """A policy over valid tokens learns with the probabilities that it searches with."""
-    config = tiny_config("execution-only", search__prune=True, search__epsilon=0.0)
+    config = tiny_config("execution-only", search__prune_dead_ends=True, search__epsilon=0.0)
 
     def even(state, valid):
         return renormalise(jnp.zeros(len(DOMAIN.tokens)), valid)
 
     problem = Problem(DOMAIN.parse_world("1:0 2:3 3:4"), jnp.int32(1), DOMAIN.parse_target("1:0 2:4"))
-    graph = beam_search(DOMAIN, even, None, problem, jax.random.key(0), instructions=1, config=config.search)
-    searched = np.asarray(graph.expansion.log_policy).reshape(-1, len(DOMAIN.tokens))
-    alive = np.asarray(graph.beam.alive).reshape(-1)
-    states, valid = _expanded(DOMAIN, config, graph, jnp.arange(len(alive)))
-    np.testing.assert_allclose(np.exp(jax.vmap(even)(states, valid))[alive], np.exp(searched)[alive], rtol=1e-5)
-    kept = np.asarray(graph.expansion.kind != INVALID).reshape(-1, len(DOMAIN.tokens))
-    assert (kept.sum(axis=1) < np.asarray(valid).sum(axis=1))[alive].any()
+
+    @quick_jit
+    def search():
+        graph = search_graph(DOMAIN, even, None, problem, jax.random.key(0), instructions=1, config=config.search)
+        states, valid = expanded_states(graph, jnp.arange(graph.beam.log_chart.size))
+        return graph, valid, jax.vmap(even)(states, valid)
+
+    graph, valid, log_policy = jax.tree.map(np.asarray, search())
+    searched = graph.expansion.log_policy.reshape(-1, len(DOMAIN.tokens))
+    alive = graph.beam.alive.reshape(-1)
+    np.testing.assert_allclose(np.exp(log_policy)[alive], np.exp(searched)[alive], rtol=1e-5)
+    kinds = graph.expansion.kind.reshape(-1, len(DOMAIN.tokens))
+    np.testing.assert_array_equal(valid, kinds != INVALID)
+    assert (kinds == DEAD_END)[alive].any()

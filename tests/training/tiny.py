@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from vbsix.training.config import METHODS, Config, override
-from vbsix.training.run import Run, Trained, create_run, train
-from vbsix.training.task import load_task
+from training.tiny_config import SETTINGS, tiny_config
 
-SETTINGS: dict[str, Any] = {
-    "data.lengths": (1,),
-    "data.evaluation": (1,),
-    "data.max_words": 10,
-    "data.glove_words": 1000,
-    "data.synthetic_rows": 20,
-    "data.synthetic_dev_rows": 6,
-    "network.lstm": 4,
-    "network.hidden": 8,
-    "network.token": 8,
-    "network.slot": 4,
-    "network.attribute": 4,
-    "search.beam": 48,
-    "search.program_beam": 2,
-    "search.negatives": 4,
-    "training.batch": 4,
-    "training.samples": 8,
-    "training.steps": 10,
-    "training.learning_rate": 0.05,
-    "training.value_ranking_start": 0,
-    "training.policy_states": 16,
-    "training.value_states": 16,
-    "run.chunk": 2,
-    "run.log_every": 4,
-    "run.evaluate_every": 6,
-    "run.checkpoint_every": 4,
-    "run.evaluation_beam": 4,
-    "run.evaluation_batch": 8,
-}
-ARGUMENTS = [f"--set={name}={list(value) if isinstance(value, tuple) else value}" for name, value in SETTINGS.items()]
-"""The same for the command line."""
+from vbsix.config.schema import Config, override
+from vbsix.runs.folder import Run, create_run, read_dataset
+from vbsix.runs.loop import Trained, train
 
 SEEDS = (0, 1, 2)
 
+# Nothing coincides: rows, evaluations, checkpoints and the start of the critic's ranking.
+LOOP_SETTINGS = SETTINGS | {
+    "data.evaluation": (1, 2),
+    "search.beam": 24,
+    "training.batch": 2,
+    "training.steps": 14,
+    "training.value_ranking_start": 7,
+    "run.chunk": 1,
+    "run.log_every": 4,
+    "run.evaluate_every": 5,
+    "run.checkpoint_every": 3,
+}
+LOOP_CONFIG = override(tiny_config(), LOOP_SETTINGS)
+"""All tests of whole runs have these settings and seeds, so that a process compiles them once."""
+LOOP_SEEDS = (0, 1)
 
-def tiny_config(method: str = "vbsix", domain: str = "tangrams", **changes: Any) -> Config:
-    """Changes have `__` for the dot of a setting's name."""
-    changes = {name.replace("__", "."): value for name, value in changes.items()}
-    return override(Config(domain=domain), {**METHODS[method], **SETTINGS, **changes})
+
+def to_arguments(settings: Mapping[str, Any]) -> list[str]:
+    """Settings for the command line."""
+    return [f"--set={name}={list(value) if isinstance(value, tuple) else value}" for name, value in settings.items()]
+
+
+ARGUMENTS, LOOP_ARGUMENTS = to_arguments(SETTINGS), [*to_arguments(LOOP_SETTINGS), f"--seeds={len(LOOP_SEEDS)}"]
 
 
 class Watcher:
@@ -85,16 +74,16 @@ def run_tiny(
     watcher: Watcher | None = None,
     source: str = "synthetic",
 ) -> Trained:
-    """Begins a run or goes on with it."""
-    run = Run(folder, config or tiny_config(), "vbsix", seeds, source)
-    task = load_task(run.config, source) if (folder / "run.json").exists() else create_run(run)
-    return train(run, task, watcher or Watcher())
+    """Begins a run or continues it."""
+    run = Run(folder, config or tiny_config(), seeds, source)
+    dataset = read_dataset(run) if (folder / "run.json").exists() else create_run(run)
+    return train(run, dataset, watcher or Watcher())
 
 
 def outcome(folder: Path) -> dict[str, str]:
-    """All that two runs must have in common, bit for bit, to have gone the same way.
+    """All that two runs must have in common, bit for bit, to have taken the same course.
 
-    Of files of numbers it is their hash: pytest would take minutes to tell how one differs from another.
+    Of files of numbers it is their hash: pytest would take minutes to show how one differs from another.
     """
     newest = max((folder / "checkpoints").glob("step-*"))
     hashes = {path.name: sha256(path.read_bytes()).hexdigest() for path in newest.glob("*.safetensors")}

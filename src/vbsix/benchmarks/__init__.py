@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 import statistics
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import jax
-
-from vbsix import __version__
-from vbsix.machine import count_cores
 
 REPEATS = 9
 FEWEST_REPEATS = 3
@@ -73,15 +68,3 @@ def peak_memory(compiled: Any) -> int | None:
     taken, given = sizes.argument_size_in_bytes, sizes.output_size_in_bytes - sizes.alias_size_in_bytes
     devices = max(len(sharding.device_set) for sharding in jax.tree.leaves(compiled.output_shardings))
     return devices * (taken + given + sizes.temp_size_in_bytes)
-
-
-def environment() -> dict[str, Any]:
-    """What a figure was measured on."""
-    device = jax.devices()[0]
-    packages = {name: version(name) for name in ("jax", "jaxlib", "numpy")}
-    return {
-        "device": f"{device.platform}: {device.device_kind}",
-        "processor": platform.processor() or platform.machine(),
-        "cores": count_cores(),
-        "versions": {"vbsix": __version__, "python": platform.python_version(), **packages},
-    }

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.benchmarks import environment, measure
+from vbsix.benchmarks import measure
 from vbsix.benchmarks.python import bench_python
 from vbsix.domains.base import Domain, State
 from vbsix.domains.registry import get_domain
+from vbsix.utilities.machine import environment
 
 STATES = 2048
 """States expanded in one call; the paper's search expands 32 for each of 8 examples and 6 seeds, 1536."""

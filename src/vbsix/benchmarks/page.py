@@ -15,11 +15,12 @@ from matplotlib.figure import Figure
 from vbsix.benchmarks import peers
 from vbsix.benchmarks.search import COMBINATIONS
 from vbsix.benchmarks.search import PARTS as SEARCH_PARTS
-from vbsix.errors import VbsixError
-from vbsix.files import read_json, write_bytes
-from vbsix.pages import MISSING, fill_parts, read_page, to_markdown
-from vbsix.plots import save
-from vbsix.training.config import preset
+from vbsix.config.presets import preset
+from vbsix.show.curves import save
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_json, write_bytes
+from vbsix.utilities.markdown import fill_parts, read_page, to_markdown
+from vbsix.utilities.numbers import MISSING
 
 PAGE = Path("docs", "speed.md")
 RESULTS = Path("benchmarks", "results")
@@ -33,9 +34,9 @@ SEEDS = 6
 TEST_ROWS = {"scene": 1035, "alchemy": 899, "tangrams": 800}
 """Of SCONE."""
 AIMS = {"scene": 100, "alchemy": 150, "tangrams": 200}
-"""Steps a second of VBSiX with so many seeds on a GPU that we set out for."""
+"""Our aims: steps a second of VBSiX with six seeds on a GPU."""
 SIZES = "beam", "batch", "seeds"
-IDENTITY = "domain", "method", "device", "cores", "chunk", "warm", *SIZES
+IDENTITY = "domain", "method", "recipe", "device", "cores", "chunk", "warm", *SIZES
 """Of results that agree in these, the latest counts."""
 Result = dict[str, Any]
 """Figures of one domain, with the command and the date of their file."""
@@ -50,7 +51,7 @@ class Part(NamedTuple):
 
 
 def write_page(folder: Path) -> list[Path]:
-    """Makes the tables and the figure of a folder's page anew, from all its results.
+    """Updates the tables and the figure of a folder's page from all its results.
 
     Returns:
         The files written.
@@ -88,7 +89,7 @@ def _read_file(path: Path) -> list[Result]:
 
 
 def fill_page(text: str, results: Sequence[Result]) -> str:
-    """The text with what stands between `<!-- PART -->` and `<!-- end -->` made anew."""
+    """The text with the parts between `<!-- PART -->` and `<!-- end -->` replaced."""
 
     def make(name: str) -> str:
         chosen = _choose(name, results)

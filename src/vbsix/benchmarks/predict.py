@@ -13,14 +13,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from vbsix.benchmarks import environment, measure, repeat
-from vbsix.loading import make_parser
+from vbsix.benchmarks import measure, repeat
+from vbsix.config.schema import Config, override
+from vbsix.data.dataset import SYNTHETIC, load_dataset
+from vbsix.domains.registry import get_domain
+from vbsix.evaluation.accuracy import predict_batch
 from vbsix.models import Policy
-from vbsix.parser import Parse
-from vbsix.search.merging import choose
-from vbsix.training.chunk import predict_batch
-from vbsix.training.config import Config, override
-from vbsix.training.task import SYNTHETIC, load_task
+from vbsix.parsing.loading import make_parser
+from vbsix.search.prediction import Parse
+from vbsix.utilities.machine import environment
+from vbsix.utilities.trees import choose
 
 UTTERANCES = 5
 
@@ -34,14 +36,17 @@ def bench_predict(config: Config, seeds: int = 1) -> dict[str, Any]:
     """
     beam, batch = config.run.evaluation_beam, config.run.evaluation_batch
     rows = {"data.lengths": [UTTERANCES], "data.synthetic_rows": batch, "data.synthetic_dev_rows": 1}
-    task = load_task(override(config, rows), SYNTHETIC)
-    vectors, first = jnp.asarray(task.words.vectors), task.examples[0]
-    create = jax.jit(jax.vmap(lambda key: Policy(task.domain, config.network, key=key)))
+    data_config, domain = override(config, rows).data, get_domain(config.domain)
+    dataset = load_dataset(data_config, domain, SYNTHETIC, word_size=config.network.word)
+    vectors, first = jnp.asarray(dataset.words.vectors), dataset.examples[0]
+    create = jax.jit(jax.vmap(lambda key: Policy(dataset.domain, config.network, key=key)))
     policies = create(jax.random.split(jax.random.key(0), seeds))
-    batched = measure(partial(predict_batch, task.domain, beam=beam), policies, vectors, task.arrays(task.examples))
+    batched = measure(
+        partial(predict_batch, dataset.domain, beam=beam), policies, vectors, dataset.arrays(dataset.examples)
+    )
 
     policy = choose(policies, 0)
-    parser = make_parser(task.domain, policy, task.words, config, {})
+    parser = make_parser(dataset.domain, policy, dataset.words, config, {})
 
     def parse() -> Parse:
         return parser.parse(first.context, first.instructions)

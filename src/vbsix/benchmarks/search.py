@@ -1,12 +1,12 @@
 """Speed of the searches: searches a second, a search being one example through `program_search`.
 
-Networks are freshly drawn, rows made up, and words read beforehand: an example is read once, its states are many. A
-beam that has run dry, as most do under a policy that has learnt nothing, takes as long as a full one; how full they are
-is told.
+Networks have initial parameters, rows are generated, and words are read beforehand: an example is read once, its states
+are many. An empty beam, as most are under an untrained policy, takes as long as a full one; the result reports how full
+they are.
 
-Where the time goes is measured part by part. Each part runs alone, for all iterations in one compiled loop, on the
-states that a search in execution space has met. It is not compiled there as it is within a search, so shares are of the
-sum of the parts and the rest, which is what the parts leave of the search's time, if anything: ranking, exploration.
+The time of each part is measured by itself, for all iterations in one compiled loop, on the states that a search in
+execution space reached. Shares are of the sum of the parts and the rest, which is what the parts leave of the search's
+time: ranking and exploration.
 
 The memory is that of the paper's own search, in execution space with a critic, which needs the most.
 """
@@ -22,14 +22,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from vbsix.benchmarks import environment, measure, peak_memory
+from vbsix.benchmarks import measure, peak_memory
 from vbsix.data.examples import PAPER_SETTINGS, Arrays, prefixes, to_arrays
 from vbsix.data.synthetic import generate
 from vbsix.data.words import random_words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import get_domain
-from vbsix.models import Critic, NetworkConfig, Policy
+from vbsix.models import NetworkConfig
 from vbsix.models.critic import CriticTables
+from vbsix.models.heads import Heads, Networks, Tables, create_networks, make_heads, read_example
 from vbsix.models.policy import PolicyTables
 from vbsix.search import (
     Graph,
@@ -42,7 +43,9 @@ from vbsix.search import (
     program_search,
 )
 from vbsix.search.beam import INVALID, LIVE
-from vbsix.search.merging import choose, merge_prefixes, representatives
+from vbsix.search.merging import merge_prefixes, representatives
+from vbsix.utilities.machine import environment
+from vbsix.utilities.trees import choose
 
 COMBINATIONS = "program", "program+critic", "execution", "execution+critic"
 PARTS = "executor", "merging", "policy", "critic", "extraction", "rest"
@@ -56,27 +59,28 @@ class Sizes:
     instructions: int = 5
     seeds: int = 6
     """For the memory; the time is that of one seed."""
-    search: SearchConfig = field(default_factory=SearchConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=lambda: SearchConfig(selection="epsilon-greedy", epsilon=0.15))
+    network: NetworkConfig = field(default_factory=lambda: NetworkConfig(renormalise=False))
 
 
 PAPER = Sizes()
 
 
-class Reading(NamedTuple):
-    """A seed's networks, and what they made of the words of all examples."""
+class Prepared(NamedTuple):
+    """A seed's networks, and what they computed once from the words of all examples."""
 
-    policy: Policy
-    critic: Critic
-    policy_tables: PolicyTables
-    critic_tables: CriticTables
+    networks: Networks
+    tables: Tables
     key: PRNGKeyArray
     """Randomness of each example's search."""
 
+    def heads(self, domain: Domain) -> Heads:
+        return make_heads(domain, self.networks, self.tables)
 
-TABLE_AXES = PolicyTables._make([None, 0, None, 0, 0, 0]), CriticTables._make([None, None, 0])
-READING_AXES = Reading._make([None, None, *TABLE_AXES, 0])
-"""Where a reading has its axis of examples; None: they share it."""
+
+TABLE_AXES = Tables(PolicyTables._make([None, 0, None, 0, 0, 0, None, None]), CriticTables._make([None, None, 0]), None)
+PREPARED_AXES = Prepared._make([None, TABLE_AXES, 0])
+"""Where the examples have an axis; None: they share it."""
 
 
 def bench_search(name: str, sizes: Sizes = PAPER) -> dict[str, Any]:
@@ -84,11 +88,11 @@ def bench_search(name: str, sizes: Sizes = PAPER) -> dict[str, Any]:
     domain = get_domain(name)
     vectors, examples = _make_up_examples(domain, sizes)
     read = partial(_read, domain, sizes.network, vectors, examples)
-    reading = jax.jit(read)(jax.random.key(0))
+    prepared = jax.jit(read)(jax.random.key(0))
     searches = {combination: _search(domain, combination, sizes) for combination in COMBINATIONS}
-    timings = {combination: measure(search, reading, examples) for combination, search in searches.items()}
-    _, graph = jax.jit(searches["execution"])(reading, examples)
-    parts = {part: measure(*call).seconds for part, call in _parts(domain, sizes, reading, examples, graph).items()}
+    timings = {combination: measure(search, prepared, examples) for combination, search in searches.items()}
+    _, graph = jax.jit(searches["execution"])(prepared, examples)
+    parts = {part: measure(*call).seconds for part, call in _parts(domain, sizes, prepared, examples, graph).items()}
     results: dict[str, Any] = {
         combination: {
             "searches_per_second": sizes.examples / timing.seconds,
@@ -115,25 +119,25 @@ def bench_search(name: str, sizes: Sizes = PAPER) -> dict[str, Any]:
     }
 
 
-def _search(domain: Domain, combination: str, sizes: Sizes) -> Callable[[Reading, Arrays], tuple[Programs, Graph]]:
+def _search(domain: Domain, combination: str, sizes: Sizes) -> Callable[[Prepared, Arrays], tuple[Programs, Graph]]:
     """The search of all examples."""
     space, _, critic_ranks = combination.partition("+")
 
-    def search(reading: Reading, example: Arrays) -> tuple[Programs, Graph]:
+    def search(prepared: Prepared, example: Arrays) -> tuple[Programs, Graph]:
         return program_search(
             domain,
-            reading.policy.for_example(domain, reading.policy_tables),
-            reading.critic.for_example(domain, reading.critic_tables) if critic_ranks else None,
+            prepared.heads(domain).policy,
+            prepared.heads(domain).critic if critic_ranks else None,
             Problem(example.world, example.instructions, example.target),
-            reading.key,
+            prepared.key,
             instructions=sizes.instructions,
             config=replace(sizes.search, space=space),
         )
 
-    return jax.vmap(search, in_axes=(READING_AXES, 0))
+    return jax.vmap(search, in_axes=(PREPARED_AXES, 0))
 
 
-def _parts(domain: Domain, sizes: Sizes, reading: Reading, examples: Arrays, graph: Graph) -> dict[str, tuple]:
+def _parts(domain: Domain, sizes: Sizes, prepared: Prepared, examples: Arrays, graph: Graph) -> dict[str, tuple]:
     """The parts of a search, each a function and its arguments; they are written for one example."""
     config = sizes.search
 
@@ -152,13 +156,14 @@ def _parts(domain: Domain, sizes: Sizes, reading: Reading, examples: Arrays, gra
             group = representatives(layer.expansion.successor_keys.reshape(-1, 2), kind != INVALID)
         return group, merge_prefixes(values, jnp.repeat(layer.beam.paths, layer.expansion.kind.shape[1]), group)
 
-    def policy(reading: Reading, graph: Graph):
-        of_state = reading.policy.for_example(domain, reading.policy_tables)
+    def policy(prepared: Prepared, graph: Graph):
+        of_state = prepared.heads(domain).policy
         expanded = graph.beam.states, graph.expansion.kind != INVALID
         return jax.lax.map(lambda layer: jax.vmap(of_state)(*layer), expanded)
 
-    def critic(reading: Reading, graph: Graph):
-        of_state = reading.critic.for_example(domain, reading.critic_tables)
+    def critic(prepared: Prepared, graph: Graph):
+        of_state = prepared.heads(domain).critic
+        assert of_state is not None
         # The states of a beam again and again are as many as the actor hands to the critic.
         candidates = jnp.arange(config.rerank) % config.beam
         return jax.lax.map(lambda states: jax.vmap(of_state)(choose(states, candidates)), graph.beam.states)
@@ -169,13 +174,13 @@ def _parts(domain: Domain, sizes: Sizes, reading: Reading, examples: Arrays, gra
     def of_layers(part: Callable[[Graph], Any]) -> Callable[[Graph], Any]:
         return jax.vmap(lambda graph: jax.lax.map(part, graph))
 
-    of_reading = (READING_AXES, 0)
+    of_prepared = (PREPARED_AXES, 0)
     return {
         "executor": (of_layers(executor), graph),
         "merging in program": (of_layers(partial(merging, False)), graph),
         "merging in execution": (of_layers(partial(merging, True)), graph),
-        "policy": (jax.vmap(policy, of_reading), reading, graph),
-        "critic": (jax.vmap(critic, of_reading), reading, graph),
+        "policy": (jax.vmap(policy, of_prepared), prepared, graph),
+        "critic": (jax.vmap(critic, of_prepared), prepared, graph),
         "extraction in program": (jax.vmap(lambda graph: complete_programs(graph, config.program_beam)), graph),
         "extraction in execution": (jax.vmap(extraction), examples, graph),
     }
@@ -191,10 +196,10 @@ def _shares(combination: str, parts: dict[str, float], total: float) -> dict[str
     return {part: of_part / sum(seconds.values()) for part, of_part in seconds.items()}
 
 
-def _memory(search: Callable, read: Callable[[PRNGKeyArray], Reading], examples: Arrays, seeds: int) -> int | None:
+def _memory(search: Callable, read: Callable[[PRNGKeyArray], Prepared], examples: Arrays, seeds: int) -> int | None:
     """Bytes of a search of all examples for several seeds: what it takes, gives and needs in between, if known."""
-    readings = jax.eval_shape(jax.vmap(read), jax.random.split(jax.random.key(0), seeds))
-    compiled = jax.jit(jax.vmap(search, in_axes=(0, None))).lower(readings, examples).compile()
+    prepareds = jax.eval_shape(jax.vmap(read), jax.random.split(jax.random.key(0), seeds))
+    compiled = jax.jit(jax.vmap(search, in_axes=(0, None))).lower(prepareds, examples).compile()
     return peak_memory(compiled)
 
 
@@ -207,17 +212,9 @@ def _make_up_examples(domain: Domain, sizes: Sizes) -> tuple[Array, Arrays]:
     return jnp.asarray(words.vectors), jax.tree.map(jnp.asarray, arrays)
 
 
-def _read(domain: Domain, config: NetworkConfig, vectors: Array, examples: Arrays, key: PRNGKeyArray) -> Reading:
-    """Draws networks and has them read all examples."""
-    policy_key, critic_key, search_key = jax.random.split(key, 3)
-    policy, critic = Policy(domain, config, key=policy_key), Critic(domain, config, key=critic_key)
-
-    def tables(example: Arrays) -> tuple[PolicyTables, CriticTables]:
-        words, mask = vectors[example.words], example.words > 0
-        utterances = policy.encode(words, mask)
-        target = domain.observe_target(example.target)
-        of_critic = critic.prepare(policy, utterances, critic.encode(words, mask), example.instructions, target)
-        return policy.prepare(utterances), of_critic
-
-    of_policy, of_critic = jax.vmap(tables, out_axes=TABLE_AXES)(examples)
-    return Reading(policy, critic, of_policy, of_critic, jax.random.split(search_key, examples.instructions.shape[0]))
+def _read(domain: Domain, config: NetworkConfig, vectors: Array, examples: Arrays, key: PRNGKeyArray) -> Prepared:
+    """Creates networks and has them read all examples."""
+    network_key, search_key = jax.random.split(key)
+    networks = create_networks(domain, config, network_key, critic=True, expert=False)
+    tables = jax.vmap(lambda example: read_example(domain, networks, vectors, example), out_axes=TABLE_AXES)(examples)
+    return Prepared(networks, tables, jax.random.split(search_key, examples.instructions.shape[0]))

@@ -7,12 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from vbsix.benchmarks import compile_apart, environment, peak_memory, repeat
-from vbsix.training.chunk import create_learners, train_chunk
-from vbsix.training.config import Config, method_of, override
-from vbsix.training.devices import put_on_all
-from vbsix.training.step import Metrics
-from vbsix.training.task import SYNTHETIC, load_task
+from vbsix.benchmarks import compile_apart, peak_memory, repeat
+from vbsix.config.schema import Config, override
+from vbsix.data.dataset import SYNTHETIC, load_dataset
+from vbsix.domains.registry import get_domain
+from vbsix.search.sharding import replicate
+from vbsix.training.objective import Metrics
+from vbsix.training.seeds import create_learners, train_chunk
+from vbsix.utilities.machine import environment
 
 ROWS = {"data.synthetic_rows": 300, "data.synthetic_dev_rows": 1}
 STEPS = 4
@@ -24,14 +26,15 @@ SEEDS = 1, 2, 4, 6, 8, 12
 
 def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
     """Measures training with such settings, after `warm` steps; a critic ranks in all of them."""
-    task = load_task(override(config, ROWS), SYNTHETIC)
-    learners, step = create_learners(task.domain, config, jnp.arange(seeds)), 0
-    data = learners, jnp.arange(seeds), task.words.vectors, task.arrays(task.examples)
-    learners, numbers, vectors, examples = put_on_all(data, task.domain, config.training.batch)
+    data_config, domain = override(config, ROWS).data, get_domain(config.domain)
+    dataset = load_dataset(data_config, domain, SYNTHETIC, word_size=config.network.word)
+    learners, step = create_learners(dataset.domain, config, jnp.arange(seeds)), 0
+    data = learners, jnp.arange(seeds), dataset.words.vectors, dataset.arrays(dataset.examples)
+    learners, numbers, vectors, examples = replicate(data, dataset.domain, config.training.batch)
     steps = STEPS if jax.default_backend() == "cpu" else config.run.chunk
     compiled, compile_seconds = compile_apart(
         train_chunk,
-        task.domain,
+        dataset.domain,
         config,
         learners,
         numbers,
@@ -53,7 +56,8 @@ def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
     steps_per_second = steps / repeat(chunk, compile_seconds).seconds
     return {
         "domain": config.domain,
-        "method": method_of(config),
+        "method": config.method,
+        "recipe": config.recipe,
         "seeds": seeds,
         "beam": config.search.beam,
         "batch": config.training.batch,

@@ -22,7 +22,7 @@ from vbsix.cli.search import search
 from vbsix.cli.serve import serve
 from vbsix.cli.train import train
 from vbsix.cli.write_report import report
-from vbsix.errors import VbsixError
+from vbsix.utilities.errors import VbsixError
 
 app = typer.Typer(
     name="vbsix",
@@ -66,7 +66,7 @@ def _options(
 
 
 def main(prog_name: str = "vbsix") -> None:
-    """Runs the command line; what the user can mend becomes one message on stderr and exit code 2."""
+    """Runs the command line; a user's mistake becomes one message on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where a glyph cannot be encoded "?" is better than a traceback

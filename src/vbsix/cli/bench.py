@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from vbsix.cli.domains import complete_domain
-from vbsix.cli.jax_settings import set_flags
-from vbsix.cli.train import DEFAULT_METHOD
-from vbsix.errors import UnknownName
+from vbsix.cli.train import RECIPE_HELP
+from vbsix.utilities.errors import UnknownName
+from vbsix.utilities.jax_settings import set_flags
 
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True, callback=set_flags)
 
@@ -124,11 +124,12 @@ def search(
 @app.command()
 def train(
     domain: OneDomain = None,
-    method: Annotated[str, typer.Option(help="As in `vbsix train`.")] = DEFAULT_METHOD,
+    method: Annotated[str, typer.Option(help="As in `vbsix train`.")] = "vbsix",
+    recipe: Annotated[str, typer.Option(help=RECIPE_HELP)] = "stochastic",
     seeds: Annotated[int, typer.Option(min=1, help="How many train side by side.")] = 1,
     beam: Annotated[int | None, typer.Option(min=1, help="That of the method by default.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Examples of a step; the paper's by default.")] = None,
-    warm: Annotated[int, typer.Option(min=0, help="Steps to train likewise before measuring.")] = 0,
+    warm: Annotated[int, typer.Option(min=0, help="Steps to train before measuring.")] = 0,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Grow beam, batch and seeds in turn; rows are printed as they come.")
     ] = False,
@@ -144,17 +145,18 @@ def train(
 
     Example: vbsix bench train tangrams --seeds 6
     """
-    from vbsix.benchmarks import environment
     from vbsix.benchmarks.train import bench_train, grow
-    from vbsix.training.config import override, preset
+    from vbsix.config.presets import preset
+    from vbsix.config.schema import override
+    from vbsix.utilities.machine import environment
 
     given = {name: size for name, size in {"search.beam": beam, "training.batch": batch}.items() if size}
-    sizes = [(override(preset(name, method), given), seeds) for name in _known([domain] if domain else [])]
+    sizes = [(override(preset(name, method, recipe), given), seeds) for name in _known([domain] if domain else [])]
     if sweep:
         sizes = [grown for size in sizes for grown in grow(*size)]
     alone = bool(domain) and not sweep
     results = _measure(partial(bench_train, warm=warm), sizes, out, alone)
-    title = f"Training with {method}"
+    title = f"Training with {method}, {recipe} recipe"
     columns = ["domain", "seeds", "beam", "batch", "steps/s", "examples/s", "compile, s", "MB"]
     rows = (
         [
@@ -188,11 +190,11 @@ def predict(
 
     Example: vbsix bench predict scene --json
     """
-    from vbsix.benchmarks import environment
     from vbsix.benchmarks.predict import bench_predict
-    from vbsix.training.config import preset
+    from vbsix.config.presets import preset
+    from vbsix.utilities.machine import environment
 
-    sizes = [(preset(name, DEFAULT_METHOD), seeds) for name in _known([domain] if domain else [])]
+    sizes = [(preset(name), seeds) for name in _known([domain] if domain else [])]
     results = _measure(bench_predict, sizes, out, alone=bool(domain))
     if as_json:
         _print_json(results, alone=bool(domain))
@@ -218,7 +220,7 @@ def predict(
 def page(
     out: Annotated[Path, typer.Option(file_okay=False, metavar="DIR", help="Where docs and benchmarks lie.")] = Path(),
 ) -> None:
-    """Make the tables and the figure of DIR/docs/speed.md anew from DIR/benchmarks/results; nothing is measured.
+    """Update the tables and the figure of DIR/docs/speed.md from DIR/benchmarks/results; nothing is measured.
 
     The files there are what the other commands write with --out, under any name.
 
@@ -255,7 +257,7 @@ def _measure(
 
 def _write(results: Any, out: Path | None) -> None:
     """Writes results with their date and the command that gave them, but for where it wrote them."""
-    from vbsix.files import write_json
+    from vbsix.utilities.files import write_json
 
     if out is None:
         return

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
-from vbsix.cli.train import METHOD_HELP
+from vbsix.cli.train import Method, Recipe, Settings, Variant
 
 app = typer.Typer(help="Show the settings of a run.", no_args_is_help=True)
 
@@ -22,20 +22,22 @@ def show(
     domain: Annotated[
         str, typer.Argument(metavar="[DOMAIN]", help=DOMAIN_HELP, autocompletion=complete_domain)
     ] = "tangrams",
-    method: Annotated[str | None, typer.Option(help=METHOD_HELP)] = None,
+    method: Method = None,
+    recipe: Recipe = None,
+    variant: Variant = None,
     quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not for SCONE.")] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")
-    ] = None,
+    settings: Settings = None,
 ) -> None:
-    """Print a method's settings as TOML, which `vbsix train --config FILE` reads.
+    """Print all settings of a method, a recipe and a variant as TOML, which `vbsix train --config FILE` reads.
 
     Example: vbsix config show scene --method mml > mml.toml
     """
+    from vbsix.config.presets import DEFAULT_RECIPE, preset
+    from vbsix.config.schema import override
+    from vbsix.config.toml import read_assignments, to_toml
     from vbsix.domains.registry import is_built_in
-    from vbsix.training import config
 
     language = open_domain(domain)
-    base = config.own if not is_built_in(language) else config.quick if quick else config.preset
-    shown = base(language.name, *([method] if method else []))
-    typer.echo(config.to_toml(config.override_from_text(shown, settings or [])), nl=False)
+    data = "json-lines" if not is_built_in(language) else "synthetic" if quick else "scone"
+    chosen = preset(language.name, method, recipe or DEFAULT_RECIPE, variant or "", data=data)
+    typer.echo(to_toml(override(chosen, read_assignments(settings or []))), nl=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
-from vbsix.errors import InvalidData, InvalidDomain, VbsixError
+from vbsix.utilities.errors import InvalidData, InvalidDomain, VbsixError
 
 if TYPE_CHECKING:
     from vbsix.data.examples import Row
@@ -150,8 +150,8 @@ def inspect_folder(directory: Path) -> FolderReport:
 
 def inspect_json_lines(path: Path, domain: str | None) -> FolderReport:
     """Reads a file of JSON lines, and checks the domain that they are for."""
+    from vbsix.data.dataset import check_own_domain
     from vbsix.data.json_lines import read_json_lines
-    from vbsix.training.task import check_own_domain
 
     if not domain:
         raise VbsixError("say which domain these examples are for: --domain NAME, or MODULE:CLASS for your own.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.errors import UnknownName, VbsixError
+from vbsix.utilities.errors import UnknownName, VbsixError
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
-from vbsix.errors import InvalidProgram, VbsixError, shorten
+from vbsix.utilities.errors import InvalidProgram, VbsixError, shorten
 
 SHOWN = 40
 """How many tokens before and from an invalid one are shown."""
 
 if TYPE_CHECKING:
-    from vbsix.execution import Step
+    from vbsix.domains.execution import Step
 
 
 def execute(
@@ -41,7 +41,7 @@ def execute(
 
 def run_program(domain: str, world: str, tokens: Sequence[str]) -> list[Step]:
     """Executes, and shows in the error where in the program an invalid token stands."""
-    from vbsix.execution import execute
+    from vbsix.domains.execution import execute
 
     try:
         return execute(domain, world, tokens)
@@ -57,7 +57,7 @@ def print_run(domain: str, world: str, steps: Sequence[Step], captions: Sequence
     """Draws the first world, then the world after each command under the command's caption, if any, and its tokens."""
     from rich.console import Console
 
-    from vbsix.drawing import draw_world
+    from vbsix.show.terminal import draw_world
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(draw_world(domain, world), end="\n\n")

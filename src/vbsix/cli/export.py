@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import OwnDomain, own_domain
-from vbsix.cli.evaluate import BEST_HELP, COMMITTEE_HELP
-from vbsix.errors import VbsixError
+from vbsix.cli.evaluate import BEST_HELP, ENSEMBLE_HELP
+from vbsix.utilities.errors import VbsixError
 
 
 def export(
@@ -20,7 +20,7 @@ def export(
         int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
     ] = None,
     best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
-    committee: Annotated[bool, typer.Option("--committee", help=COMMITTEE_HELP)] = False,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help=ENSEMBLE_HELP)] = False,
     half: Annotated[bool, typer.Option("--half", help="Half the precision, half the size.")] = False,
 ) -> None:
     """Make one small file from which `vbsix parse` and `vbsix.load` work with no other file.
@@ -29,12 +29,12 @@ def export(
 
     Example: vbsix export runs/scene --seed 0 --out scene.safetensors
     """
-    from vbsix.loading import load, load_committee
+    from vbsix.parsing.loading import load
 
-    if committee and seed is not None:
-        raise VbsixError("--committee takes all seeds; leave out --seed.")
+    if ensemble and seed is not None:
+        raise VbsixError("--ensemble takes all seeds; leave out --seed.")
     own = own_domain(domain)
-    parser = load_committee(path, best=best, domain=own) if committee else load(path, seed, best=best, domain=own)
+    parser = load(path, seed, best=best, ensemble=ensemble, domain=own)
     parser.export(out, half)
     size = out.stat().st_size / 1e6
     made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
-from vbsix.cli.jax_settings import prepare_jax
-from vbsix.errors import VbsixError
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.jax_settings import prepare_jax
 
 if TYPE_CHECKING:
-    from vbsix.parser import Parse, Parser, Reading
+    from vbsix.parsing.parser import Parser
+    from vbsix.search.prediction import Parse, Reading
 
 
 def parse(
@@ -42,7 +43,7 @@ def parse(
     Example: vbsix parse runs/tangrams --world "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
     """
     prepare_jax()
-    from vbsix.loading import load
+    from vbsix.parsing.loading import load
 
     if (world is None) != (not utterances):
         raise VbsixError("give --world and instructions, or neither to read requests from standard input.")
@@ -118,7 +119,7 @@ def _print_readings(domain: str, found: Parse) -> None:
 def _print_reading(console: Any, domain: str, found: Parse, reading: Reading) -> None:
     from rich.text import Text
 
-    from vbsix.drawing import draw_world
+    from vbsix.show.terminal import draw_world
 
     console.print(draw_world(domain, found.world), end="\n\n")
     steps = zip(found.utterances, reading.commands, reading.command_probabilities, reading.worlds, strict=True)

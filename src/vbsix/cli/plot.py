@@ -23,7 +23,7 @@ def plot(
 
     Example: vbsix plot runs/scene-vbsix-1 runs/scene-mml-1 --out curves.svg
     """
-    from vbsix.plots import FORMATS, plot_runs
+    from vbsix.show.curves import FORMATS, plot_runs
 
     files = [out] if out else [runs[0] / f"curves{suffix}" for suffix in FORMATS]
     plot_runs(runs, *files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -11,14 +10,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from vbsix.api import Measured
 from vbsix.cli.execute import print_run
+from vbsix.data.dataset import Dataset
 from vbsix.data.examples import Example
+from vbsix.domains.execution import execute
 from vbsix.domains.registry import origin_of
-from vbsix.drawing import draw_world
-from vbsix.execution import execute
-from vbsix.training.run import Run, Trained
-from vbsix.training.spurious import FOUND, Predictions, Shares
-from vbsix.training.task import Task
+from vbsix.evaluation.spurious import FOUND, Shares
+from vbsix.runs.folder import Run
+from vbsix.runs.loop import Trained
+from vbsix.show.terminal import draw_world
+from vbsix.utilities.numbers import MISSING, mean
 
 SHOWN = 2
 """How many examples of each split are shown."""
@@ -29,16 +31,18 @@ def _longest(run: Run) -> int:
     return max(run.config.data.evaluation)
 
 
-def print_report(run: Run, task: Task, trained: Trained, spurious: dict[str, Shares], predictions: Predictions) -> None:
-    """Prints what was learned, on a few examples too, and what to do with it."""
+def print_report(run: Run, dataset: Dataset, trained: Trained, measured: Measured) -> None:
+    """Prints the accuracies, a few predictions, and what to try next."""
     console = Console(highlight=False, markup=False)
     console.print(f"\n{run.config.training.steps} steps in {timedelta(seconds=round(trained.seconds))}\n")
-    console.print(_accuracy_table(run, trained, spurious))
-    for name, split in task.splits.items():
+    console.print(_accuracy_table(run, trained, measured.spurious))
+    for name, split in dataset.splits.items():
         for number, example in enumerate(split.examples(_longest(run))[:SHOWN]):
-            tokens = [task.domain.tokens[token] for token in predictions[name][0, number] if token >= 0]
+            tokens = [
+                dataset.domain.tokens[token] for token in measured.predictions[name].tokens[0, number] if token >= 0
+            ]
             _print_prediction(console, f"{_SPLITS.get(name, name)}, example {number + 1}", run, example, tokens)
-    _print_next_steps(console, run, next(iter(task.splits.values())).examples(_longest(run))[0])
+    _print_next_steps(console, run, next(iter(dataset.splits.values())).examples(_longest(run))[0])
 
 
 def _print_next_steps(console: Console, run: Run, example: Example) -> None:
@@ -68,9 +72,7 @@ def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares]) -> 
 
 def _cells(shares: Sequence[float | None]) -> list[str]:
     """The mean and the shares as percentages."""
-    known = [share for share in shares if share is not None]
-    numbers = [statistics.mean(known) if known else None, *shares]
-    return ["-" if number is None else f"{number:.1%}" for number in numbers]
+    return [MISSING if number is None else f"{number:.1%}" for number in (mean(shares), *shares)]
 
 
 def _print_prediction(console: Console, title: str, run: Run, example: Example, tokens: list[str]) -> None:

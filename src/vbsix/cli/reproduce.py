@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.cli.jax_settings import prepare_jax
-from vbsix.errors import UnknownName
+from vbsix.utilities.errors import UnknownName
+from vbsix.utilities.jax_settings import prepare_jax
 
 if TYPE_CHECKING:
     from vbsix.reproduction.runs import Results
     from vbsix.reproduction.targets import TableTarget
-    from vbsix.training.run import Run
+    from vbsix.runs.folder import Run
 
 
 def reproduce(
@@ -32,10 +32,16 @@ def reproduce(
         str, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files, or the embedded corpus.")
     ] = "data",
     domains: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Do the runs of these alone: scene, alchemy, tangrams.")
+        str | None, typer.Option(metavar="NAME,...", help="Only the runs in these domains: scene, alchemy, tangrams.")
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Do the runs of these alone; see the table or figure.")
+        str | None, typer.Option(metavar="NAME,...", help="Only the runs of these methods; see the table or figure.")
+    ] = None,
+    recipes: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Only the runs with these recipes: stochastic, published.")
+    ] = None,
+    variants: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Only the runs with these variants; none for those without.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds train side by side.")] = 6,
     out: Annotated[Path, typer.Option(file_okay=False, metavar="DIR", help="Where all of it lies.")] = Path(
@@ -46,24 +52,25 @@ def reproduce(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")
     ] = None,
 ) -> None:
-    """Make a table or a figure of the paper, with its settings, from runs that are done as far as they are missing.
+    """Make a table or a figure of the paper, training the runs that are missing.
 
-    What has ended is not done again, and what was broken off is gone on with, on another machine too if DIR is copied
+    Runs that have ended are not repeated, and interrupted ones continue, also on another machine if DIR is copied
     there. Each run's numbers are in DIR/results; the table goes to DIR/TARGET.md, a figure to DIR/TARGET.png and .svg,
     those of the embedded corpus to DIR/synthetic-TARGET. Runs that are still missing are shown as `-`. The test split
     is read for table1 and prior-work alone; runs that were done for another target are then measured on it. Runs on the
     embedded corpus have sequences of 1 to 5 instructions, and held-out phrasings stand in for a test split.
 
-    The target page makes no runs: it makes all tables and figures of DIR/docs/results.md anew from DIR/results.
+    The target `page` trains nothing: it updates all tables and figures of DIR/README.md and DIR/docs from DIR/results.
 
     Examples: vbsix reproduce table1 --data data --domains tangrams --minutes 50; vbsix reproduce page --out .
     """
     prepare_jax()
+    from vbsix.data.dataset import SYNTHETIC
     from vbsix.reproduction import page, runs
+    from vbsix.reproduction.runs import NO_VARIANT
     from vbsix.reproduction.targets import TARGETS, TableTarget
-    from vbsix.training.display import create_display, stop_on_interrupt
-    from vbsix.training.run import Interrupted
-    from vbsix.training.task import SYNTHETIC
+    from vbsix.runs.display import create_display, stop_on_interrupt
+    from vbsix.runs.loop import Interrupted
 
     if target == "page":
         typer.echo(f"written: {', '.join(map(str, page.write_page(out)))}")
@@ -73,19 +80,27 @@ def reproduce(
         raise UnknownName("target", target, [*TARGETS, "page"])
     chosen = TARGETS[target]
     asked_domains = _names("domain", domains, runs.DOMAINS)
-    asked_methods = _names(f"method of {target}", methods, chosen.methods)
+    asked = {
+        "methods": _names(f"method of {target}", methods, [system.method for system in chosen.systems]),
+        "recipes": _names(f"recipe of {target}", recipes, [system.recipe for system in chosen.systems]),
+        "variants": _names(f"variant of {target}", variants, [one.variant or NO_VARIANT for one in chosen.systems]),
+    }
     source = SYNTHETIC if data == SYNTHETIC else str(Path(data).resolve())
-    planned = runs.plan(chosen.methods, source, out, seeds, settings or [])
+    planned = runs.plan(chosen.systems, source, out, seeds, settings or [])
     results = {run: runs.find_result(run) for run in planned}
 
     def left() -> list[Run]:
-        asked = [run for run in planned if run.config.domain in asked_domains and run.method in asked_methods]
-        return [run for run in asked if runs.lacks(chosen.needs, run, results[run])]
+        wanted = [run for run in planned if run.config.domain in asked_domains and is_asked(runs.system_of(run))]
+        return [run for run in wanted if runs.lacks(chosen.needs, run, results[run])]
+
+    def is_asked(system: runs.System) -> bool:
+        named = system.method, system.recipe, system.variant or NO_VARIANT
+        return all(name in names for name, names in zip(named, asked.values(), strict=True))
 
     interrupted = False
     for run in left():
         display = create_display(run, quiet=False)
-        display.on_message(f"{run.method} learns {run.config.domain}, {seeds} seeds; all of it goes to {run.folder}")
+        display.on_message(f"{run.config.name} learns {run.config.domain}, {seeds} seeds; run folder: {run.folder}")
         with suppress(Interrupted), stop_on_interrupt(display), display:
             command = runs.command_for(target, run, settings or [])
             results[run] = runs.finish(chosen.needs, run, runs.Timed(display, deadline), command)

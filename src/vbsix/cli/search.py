@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
-from vbsix.errors import VbsixError, naming
+from vbsix.utilities.errors import VbsixError, naming
 
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
-    from vbsix.inspection import Inspection
-    from vbsix.models.policy import Committee, Policy, PolicyTables
     from vbsix.search import SearchConfig
+    from vbsix.show.inspection import Inspection
 
+Learned = tuple[Any, Any, Any]
+"""A policy, its projections of words, and the words of the instructions; see `policy_head`."""
 UNIFORM = "uniform (no checkpoint given)"
 EXTRACTED = 512
 """Programs extracted. Many prefixes are equally probable under a uniform policy, and a small beam would lose some."""
@@ -86,7 +87,7 @@ def search(
         limit=limit,
     )
     if graph:
-        from vbsix.svg import draw_search
+        from vbsix.show.svg import draw_search
 
         drawing = draw_search(inspection, target=target, utterances=utterances, policy=policy)
         graph.write_text(drawing, encoding="utf-8")
@@ -106,7 +107,7 @@ def run_search(
     world: Any,
     target: Any,
     instructions: int,
-    learned: tuple[Policy | Committee, PolicyTables] | None = None,
+    learned: Learned | None = None,
     *,
     space: Literal["program", "execution"],
     beam: int,
@@ -121,12 +122,12 @@ def run_search(
     import jax
 
     from vbsix.domains.registry import get_domain
-    from vbsix.inspection import inspect_search
     from vbsix.search import SearchConfig
+    from vbsix.show.inspection import inspect_search
 
     language = get_domain(domain)
     extracted = min(EXTRACTED, beam * len(language.tokens))
-    config = SearchConfig(space=space, beam=beam, epsilon=epsilon, program_beam=extracted)
+    config = SearchConfig(space=space, beam=beam, selection="epsilon-greedy", epsilon=epsilon, program_beam=extracted)
     with language.alone():
         programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed), learned)
         best = jax.tree.map(lambda leaf: leaf[:SHOWN], jax.block_until_ready(programs))
@@ -139,6 +140,7 @@ def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
     import jax
     import jax.numpy as jnp
 
+    from vbsix.models.heads import policy_head
     from vbsix.search import Problem, program_search
 
     def uniform(state: Any, valid: Any) -> Any:
@@ -146,22 +148,22 @@ def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
 
     def run(world: Any, target: Any, key: Any, learned: Any) -> Any:
         problem = Problem(world, jnp.int32(instructions), target)
-        policy = learned[0].for_example(domain, learned[1]) if learned else uniform
+        policy = policy_head(domain, *learned) if learned else uniform
         return program_search(domain, policy, None, problem, key, instructions=instructions, config=config)
 
     return jax.jit(run)
 
 
-def _read(checkpoint: Path, domain: str, utterances: list[str]) -> tuple[Policy | Committee, PolicyTables]:
+def _read(checkpoint: Path, domain: str, utterances: list[str]) -> Learned:
     """The policy of a checkpoint, and what it needs to know of the utterances."""
-    from vbsix.loading import load
+    from vbsix.parsing.loading import load
 
     parser = load(checkpoint)
     if parser.domain.name != domain:
         raise VbsixError(f"--checkpoint: {checkpoint} was trained for {parser.domain.name}, not for {domain}.")
     if unknown := parser.unknown_words(utterances):
         typer.echo(f"The model does not know: {', '.join(unknown)}", err=True)
-    return parser.policy, parser.read(utterances)
+    return parser.policy, parser.words.vectors, parser.word_ids(utterances, len(utterances))
 
 
 def print_search(inspection: Inspection, policy: str, beam: int) -> None:

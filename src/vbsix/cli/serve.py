@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import OwnDomain, own_domain
-from vbsix.cli.jax_settings import prepare_jax
-from vbsix.errors import VbsixError
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.jax_settings import prepare_jax
 
 NO_EXTRA = "the playground needs its extra: pip install 'vbsix[playground]', in a checkout: pip install '.[playground]'"
 
@@ -46,7 +46,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise VbsixError(NO_EXTRA) from error
     prepare_jax()
-    from vbsix.loading import pretrained_models
+    from vbsix.parsing.loading import pretrained_models
     from vbsix.playground.models import load_models
 
     loaded = load_models(models or list(pretrained_models().values()), own_domain(domain))

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import OwnDomain, own_domain
-from vbsix.cli.evaluate import BEST_HELP, read_split
-from vbsix.cli.jax_settings import prepare_jax
+from vbsix.cli.evaluate import BEST_HELP
+from vbsix.utilities.jax_settings import prepare_jax
 
 
 def report(
@@ -31,11 +31,11 @@ def report(
     Example: vbsix report runs/scene-vbsix runs/scene-mml --out report.html
     """
     prepare_jax()
-    from vbsix.evaluation import predict_rows
-    from vbsix.files import write_bytes
-    from vbsix.loading import load_all
-    from vbsix.reports.page import Examined, report_page
-    from vbsix.training.run import open_run
+    from vbsix.parsing.evaluation import predict_rows, read_split
+    from vbsix.parsing.loading import load_all
+    from vbsix.runs.folder import open_run
+    from vbsix.show.report import Examined, report_page
+    from vbsix.utilities.files import write_bytes
 
     examined = []
     for folder in runs:

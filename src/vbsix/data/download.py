@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from vbsix.errors import InvalidData, VbsixError
+from vbsix.utilities.errors import InvalidData, VbsixError
 
 if TYPE_CHECKING:
     from rich.progress import Progress

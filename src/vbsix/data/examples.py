@@ -17,7 +17,7 @@ from jaxtyping import Int
 
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
-from vbsix.errors import InvalidData, InvalidWorld
+from vbsix.utilities.errors import InvalidData, InvalidWorld
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Arrays(NamedTuple):
     """Examples as padded arrays, N of them, with M instructions of T words at most."""
 
     world: Any
-    """The first worlds: what the domain's `parse_world` gives, stacked along a new first axis."""
+    """The first worlds: as the domain's `parse_world` gives them, stacked along a new first axis."""
     target: Any
-    """The targets, likewise by `parse_target`; None if the examples have none."""
+    """The targets as `parse_target` gives them, stacked; None if the examples have none."""
     words: Int[Any, "*N M T"]
     """Word ids, 0 behind the last word of an instruction and in instructions that an example does not have."""
     instructions: Int[Any, "*N"]
@@ -85,11 +85,11 @@ def whole_rows(rows: Iterable[Row]) -> list[Example]:
     return prefixes(rows, (0,))
 
 
-def rests(examples: Sequence[Example]) -> list[Example]:
-    """What is left of examples that begin with another one, from the world to which that one leads.
+def suffixes(examples: Sequence[Example]) -> list[Example]:
+    """Suffix examples: where one example is a prefix of another, the rest of the longer one, from the shorter's target.
 
-    They tell nothing that the examples do not tell, but in fewer instructions. What these refer to may be lost. Where
-    equal examples have different targets, none of them is a beginning.
+    They add no supervision, but have fewer instructions. What these refer to may be lost. Where equal examples have
+    different targets, none of them is a prefix.
     """
     targets = {(example.context, example.instructions): example.target for example in examples}
     for example in examples:
@@ -98,9 +98,9 @@ def rests(examples: Sequence[Example]) -> list[Example]:
     found = []
     for example in examples:
         for length in range(len(example.instructions) - 1, 0, -1):
-            first, rest = example.instructions[:length], example.instructions[length:]
-            if (world := targets.get((example.context, first))) is not None:
-                found.append(Example(f"{example.id} from {length + 1}", world, rest, example.target))
+            prefix, suffix = example.instructions[:length], example.instructions[length:]
+            if (world := targets.get((example.context, prefix))) is not None:
+                found.append(Example(f"{example.id} from {length + 1}", world, suffix, example.target))
                 break
     return found
 

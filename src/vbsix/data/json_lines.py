@@ -12,7 +12,7 @@ from typing import Any
 from vbsix.data.examples import Row
 from vbsix.data.scone import read_lines
 from vbsix.domains.base import Domain
-from vbsix.errors import InvalidData, InvalidWorld
+from vbsix.utilities.errors import InvalidData, InvalidWorld
 
 SUFFIX = ".jsonl"
 _FIELDS = ("context", "instructions", "target")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from vbsix.data.examples import PAPER_SETTINGS, Example, Row, prefixes, whole_rows
 from vbsix.domains.base import Domain
-from vbsix.errors import InvalidData, InvalidWorld, UnknownName
+from vbsix.utilities.errors import InvalidData, InvalidWorld, UnknownName
 
 SPLITS = ("train", "dev", "test", "train-orig")
 """SCONE's splits. `train-orig` has the one- and two-utterance training examples of earlier papers, one a row."""
 
 ALL_WRONG = 10
-"""Where there are so many problems, and no row without one, the file is of something else."""
+"""A file with this many problems, and no row without one, is a file of something else."""
 UNKNOWN_WORLD = "?"
 """What stands for a world that the file does not tell."""
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from vbsix.errors import InvalidData
+from vbsix.utilities.errors import InvalidData
 
 PADDING, UNKNOWN = 0, 1
 """The ids that are no word's."""
@@ -49,6 +50,11 @@ class Words:
     vectors: Float32[np.ndarray, "V D"]
     normalise: bool = True
 
+    def to_json(self) -> dict[str, Any]:
+        """The vocabulary without its vectors; see `read_words`."""
+        kind = {"utterances": True} if isinstance(self, UtteranceVectors) else {}
+        return {"words": list(self.words), "normalise": self.normalise, **kind}
+
     def lookup(self, token: str) -> int:
         """The id of the first form of the token that the vocabulary has, else 1."""
         forms = spellings(token) if self.normalise else (token.lower(),)
@@ -62,8 +68,8 @@ class Words:
         """The words of a text that the vocabulary does not know, lower-cased, in order, each as often as it occurs."""
         return tuple(token.lower() for token in text.split() if self.lookup(token) == UNKNOWN)
 
-    def with_own(self, texts: Iterable[str], least: int) -> Words:
-        """With random vectors for those words of the texts that have none and occur at least so often."""
+    def with_oov(self, texts: Iterable[str], least: int) -> Words:
+        """Adds random vectors for out-of-vocabulary words that occur at least `least` times in the texts."""
         unknown = (word for text in texts for word in text.split() if self.lookup(word) == UNKNOWN)
         counts = Counter(_plainest(word, self.normalise) for word in unknown)
         words = sorted(word for word, count in counts.items() if count >= least)
@@ -73,12 +79,46 @@ class Words:
     def restrict(self, texts: Iterable[str]) -> Words:
         """The part of the vocabulary that these texts use; it encodes them into the same words and vectors."""
         kept = sorted({PADDING, UNKNOWN}.union(*(self.encode(text) for text in texts)))
-        return Words(tuple(self.words[id_] for id_ in kept), self.vectors[kept], self.normalise)
+        return replace(self, words=tuple(self.words[id_] for id_ in kept), vectors=self.vectors[kept])
 
     @cached_property
     def _ids(self) -> dict[str, int]:
         named = list(enumerate(self.words))[UNKNOWN + 1 :]
         return {word: id_ for id_, word in reversed(named)}  # the first of equal words counts
+
+
+@dataclass(frozen=True, eq=False)
+class UtteranceVectors(Words):
+    """Vectors that were computed elsewhere for whole utterances, such as a pretrained transformer's.
+
+    An entry of the vocabulary is an utterance and a place in it. A new utterance is unknown until its vectors are given
+    too, as in `vbsix.load(run, words=...)`.
+    """
+
+    @classmethod
+    def from_vectors(cls, vectors: Mapping[str, np.ndarray]) -> UtteranceVectors:
+        """From a vector for each utterance, or a vector for each of its words, as an array [T, D]."""
+        rows = {text: np.atleast_2d(np.asarray(array, np.float32)) for text, array in vectors.items()}
+        if not rows or len({array.shape[1] for array in rows.values()}) > 1:
+            raise InvalidData(["utterance vectors: give at least one utterance, and vectors of one length"])
+        names = [_place(text, place) for text, array in rows.items() for place in range(len(array))]
+        whole = _with_special(names, np.concatenate(list(rows.values())), normalise=False)
+        return cls(whole.words, whole.vectors, normalise=False)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of an utterance's vectors; of an utterance without vectors, one unknown word."""
+        ids = []
+        while (entry := _place(text, len(ids))) in self._ids:
+            ids.append(self._ids[entry])
+        return ids or [UNKNOWN]
+
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """The utterance, if it has no vectors."""
+        return (text,) if self.encode(text) == [UNKNOWN] else ()
+
+
+def _place(text: str, place: int) -> str:
+    return f"{text}\x1f{place}"
 
 
 def spellings(token: str) -> Iterator[str]:
@@ -93,6 +133,12 @@ def spellings(token: str) -> Iterator[str]:
         yield core[0]
         plain = core[0].removesuffix("'s").removesuffix("\u2019s")
         yield _ORDINALS.get(plain, plain)
+
+
+def read_words(saved: Mapping[str, Any], vectors: np.ndarray) -> Words:
+    """A vocabulary from what `Words.to_json` gave."""
+    kind = UtteranceVectors if saved.get("utterances") else Words
+    return kind(tuple(map(str, saved["words"])), vectors, bool(saved.get("normalise", True)))
 
 
 def load_words(

@@ -22,7 +22,7 @@ from vbsix.domains.stack import (
     put,
 )
 from vbsix.domains.worlds import split_positions
-from vbsix.errors import InvalidWorld, shorten
+from vbsix.utilities.errors import InvalidWorld, shorten
 
 BEAKERS = 7
 CAPACITY = 4

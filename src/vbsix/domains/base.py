@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
-from vbsix.errors import InvalidWorld
+from vbsix.utilities.errors import InvalidWorld
 
 State = Any
 """A pytree of small integer arrays; what is in it is the domain's own affair."""
@@ -81,9 +81,9 @@ class Domain(abc.ABC):
 
     def denotation_key(self, state: State) -> UInt32[Array, "2"]:
         """The same for finished states that match the same targets, so that their programs are added up in a
-        reading's confidence and in the votes of a committee.
+        reading's confidence and in an ensemble's prediction.
 
-        Two states that are not equal are told apart unless a domain knows better.
+        States that are not equal are distinguished unless a domain knows better.
         """
         return self.key(state)
 
@@ -108,7 +108,7 @@ class Domain(abc.ABC):
         """The text form of a world; the inverse of `parse_world`."""
 
     def parse_target(self, text: str) -> Target:
-        """A target from its text form, likewise. Targets are worlds unless a domain says otherwise."""
+        """A target from its text form, as NumPy arrays. Targets are worlds unless a domain says otherwise."""
         return self.parse_world(text)
 
     def format_target(self, target: Target) -> str:
@@ -138,8 +138,8 @@ class Domain(abc.ABC):
     def explain(self, state: State, token: str) -> str | None:
         """Why `token` is invalid in `state`, for a person; None if it is valid."""
 
-    def shown(self) -> list[Any]:
-        """What the networks are shown, as JSON: a model is for a domain that shows the same."""
+    def observation_spec(self) -> list[Any]:
+        """What the networks see, as JSON: a model fits a domain with the same specification."""
         return [[name, count] for name, count in self.attributes.items()]
 
     def alone(self) -> AbstractContextManager[Any]:

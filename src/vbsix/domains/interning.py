@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from vbsix.domains.looks import Look
-from vbsix.errors import VbsixError, shorten
+from vbsix.domains.features import Features
+from vbsix.utilities.errors import VbsixError, shorten
 
 _NOT_EXPANDED, _INVALID = -2, -1
 _SHOWN = 200
@@ -24,7 +24,7 @@ class StateTable:
     none), and what the networks see.
     """
 
-    def __init__(self, language: Any, look: Look, targets: Mapping[Hashable, int], instructions: int):
+    def __init__(self, language: Any, look: Features, targets: Mapping[Hashable, int], instructions: int):
         self._language, self._look, self._targets, self._instructions = language, look, targets, instructions
         self._numbers: dict[Any, int] = {}
         self.states: list[Any] = []
@@ -120,10 +120,10 @@ def freeze(value: Any) -> Hashable:
 def failure(language: Any, call: str, error: Exception, state: Any = None) -> VbsixError:
     """The error of a user's method, with what it was called with."""
     where = "" if state is None else f" The state: {shorten(str(state), _SHOWN)[1:-1]}"
-    return VbsixError(f"{type(language).__name__}.{call} raised {told(error)}.{where}")
+    return VbsixError(f"{type(language).__name__}.{call} raised {describe_error(error)}.{where}")
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in one line; ours say what is wrong by themselves."""
     lines = str(error).splitlines()
     if lines and isinstance(error, VbsixError):

@@ -21,10 +21,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
+from vbsix.domains.features import choose_features
 from vbsix.domains.hashing import hash_words
-from vbsix.domains.interning import StateTable, find, freeze, told
-from vbsix.domains.looks import choose_look
-from vbsix.errors import InvalidWorld, VbsixError, shorten
+from vbsix.domains.interning import StateTable, describe_error, find, freeze
+from vbsix.utilities.errors import InvalidWorld, VbsixError, shorten
 
 KEPT_TABLES, MOST_TABLES, KEPT_STATES = 4, 64, 1 << 19
 """Some tables of states are always kept; beyond, the oldest are forgotten where there are too many or too large."""
@@ -73,7 +73,7 @@ class PythonDomain(Domain):
         self.name = getattr(language, "name", type(language).__name__.lower())
         self.tokens = tuple(language.tokens)
         self.max_tokens_per_instruction = language.max_tokens_per_instruction
-        self.look = look = choose_look(language)
+        self.features = look = choose_features(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
         self._width = _SEEN + look.width
@@ -147,7 +147,7 @@ class PythonDomain(Domain):
             try:
                 hash(self.language.start(context))
             except Exception as error:
-                raise InvalidWorld(f"start({shorten(text)}) raised {told(error)}") from error
+                raise InvalidWorld(f"start({shorten(text)}) raised {describe_error(error)}") from error
             with self._lock:
                 if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
                     self._contexts.append(context)
@@ -159,9 +159,9 @@ class PythonDomain(Domain):
     def parse_target(self, text: str) -> PythonTarget:
         target = _from_json(text)
         try:
-            seen = self.look.target(target)
+            seen = self.features.target(target)
         except Exception as error:
-            raise InvalidWorld(f"the target {shorten(text)} cannot be described: {told(error)}") from error
+            raise InvalidWorld(f"the target {shorten(text)} cannot be described: {describe_error(error)}") from error
         with self._lock:
             number = self._target_numbers.setdefault(freeze(target), len(self._targets))
             if number == len(self._targets):
@@ -190,9 +190,9 @@ class PythonDomain(Domain):
 
     # On the host.
 
-    def shown(self) -> list[Any]:
+    def observation_spec(self) -> list[Any]:
         if not hasattr(self.language, "describe") or hasattr(self.language, "observe"):
-            return super().shown()
+            return super().observation_spec()
         named = self.language.attributes.items()
         return [[name, values if isinstance(values, int) else [*map(repr, values)]] for name, values in named]
 
@@ -212,7 +212,7 @@ class PythonDomain(Domain):
         rows = np.zeros((len(distinct), self._width), np.int32)
         with self._lock:
             rows[:, _TABLE], self._started = self._started, self._started + 1
-            table = StateTable(self.language, self.look, self._target_numbers, instructions)
+            table = StateTable(self.language, self.features, self._target_numbers, instructions)
             try:
                 first = table.start([self._contexts[world] for world in distinct.tolist()])
                 rows[:, _NUMBER:] = table.rows[first]
@@ -239,7 +239,8 @@ class PythonDomain(Domain):
         return rows, valid
 
     def _keep(self, error: Exception) -> None:
-        known = error if isinstance(error, VbsixError) else VbsixError(f"{self.name}: a search raised {told(error)}.")
+        described = VbsixError(f"{self.name}: a search raised {describe_error(error)}.")
+        known = error if isinstance(error, VbsixError) else described
         self._failure = self._failure or known
 
     def _holds_too_much(self) -> bool:
@@ -247,7 +248,9 @@ class PythonDomain(Domain):
 
     def _table(self, number: int) -> StateTable:
         if number not in self._tables:
-            raise VbsixError(f"{self.name}: the states of this search are forgotten, so many came after it.")
+            raise VbsixError(
+                f"{self.name}: the states of this search are no longer kept: too many searches came after it."
+            )
         return self._tables[number]
 
 
@@ -257,7 +260,7 @@ def make(kind: type) -> Any:
         return kind()
     except Exception as error:
         raise VbsixError(
-            f"{kind.__name__}() raised {told(error)}. If it needs arguments, make the object yourself and give that."
+            f"{kind.__name__}() raised {describe_error(error)}. If it needs arguments, create the object yourself."
         ) from error
 
 

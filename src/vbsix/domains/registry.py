@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from vbsix.domains.base import Domain
-from vbsix.errors import UnknownName, VbsixError
+from vbsix.utilities.errors import UnknownName, VbsixError
 
 _BUILT_IN = {
     "alchemy": "vbsix.domains.alchemy:Alchemy",
@@ -101,13 +101,13 @@ def origin_of(name: str) -> str | None:
 def _find(module_name: str, attribute: str) -> Domain:
     if "" not in sys.path:
         sys.path.append("")  # the last: a folder of a stranger's must not stand in for what is installed
-    from vbsix.domains.interning import told
+    from vbsix.domains.interning import describe_error
     from vbsix.domains.python import PythonDomain, make
 
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise VbsixError(f"{module_name} cannot be imported: {told(error)}") from error
+        raise VbsixError(f"{module_name} cannot be imported: {describe_error(error)}") from error
     if not hasattr(module, attribute):
         raise VbsixError(f"{module_name} has no {attribute}; name a domain as MODULE:CLASS.")
     found = getattr(module, attribute)

@@ -24,7 +24,7 @@ from vbsix.domains.stack import (
     put,
 )
 from vbsix.domains.worlds import split_positions
-from vbsix.errors import InvalidWorld, shorten
+from vbsix.utilities.errors import InvalidWorld, shorten
 
 STAGE = 10
 COLOURS = "rygopbe"

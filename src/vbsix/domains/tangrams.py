@@ -7,7 +7,7 @@ import numpy as np
 
 from vbsix.domains.stack import GONE, LAST, NUMBER, OBJECT, ONE, Action, Machine, StackDomain, at, find, positions, put
 from vbsix.domains.worlds import split_positions
-from vbsix.errors import InvalidWorld, shorten
+from vbsix.utilities.errors import InvalidWorld, shorten
 
 SHAPES = 5
 

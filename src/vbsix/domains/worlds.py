@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vbsix.errors import InvalidWorld, shorten
+from vbsix.utilities.errors import InvalidWorld, shorten
 
 
 def split_positions(text: str, *, fewest: int, most: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from vbsix.models.config import NetworkConfig
 from vbsix.models.critic import Critic
-from vbsix.models.policy import Committee, Policy
+from vbsix.models.encoder import Encoder, Utterances
+from vbsix.models.ensemble import Ensemble
+from vbsix.models.policy import Policy, PolicyNetwork
 
-__all__ = ["Committee", "Critic", "NetworkConfig", "Policy"]
+__all__ = ["Critic", "Encoder", "Ensemble", "NetworkConfig", "Policy", "PolicyNetwork", "Utterances"]

@@ -1,7 +1,11 @@
-"""What policy and critic read: utterances, by an LSTM in both directions, and the program stack."""
+"""What policy and critic read: utterances, by a bidirectional LSTM, and the program stack.
+
+An utterance encoder of one's own is a subclass of `Encoder`, registered with `vbsix.register_encoder`.
+"""
 
 from __future__ import annotations
 
+import abc
 import operator
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,8 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation
-from vbsix.models.config import NetworkConfig
-from vbsix.models.layers import AttributeEmbedding, Dense, hot, one_hot, orthogonal
+from vbsix.models.config import ENCODERS, NetworkConfig
+from vbsix.models.layers import CONSTANTS, AttributeEmbedding, Dense, draw_embeddings, hot, one_hot, orthogonal
 
 
 class Utterances(NamedTuple):
@@ -27,8 +31,32 @@ class Utterances(NamedTuple):
     """Where there is a word."""
 
 
-class UtteranceEncoder(eqx.Module):
-    """A bidirectional LSTM; the gates are input, forget, cell and output, the directions forward and backward."""
+class Encoder(eqx.Module):
+    """Reads utterances. Summary and states have a length of 2 * `network.lstm`.
+
+    A trained parser keeps for each word what `project` makes of its vector. An encoder whose first layer is linear can
+    fold that layer into the words: then models are smaller, and hold no word vectors.
+    """
+
+    def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> Utterances:
+        """Reads utterances given as word vectors."""
+        return self.encode_projected(self.project(words), mask)
+
+    @abc.abstractmethod
+    def encode_projected(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> Utterances:
+        """Reads utterances given as projected words."""
+
+    def project(self, words: Float[Array, "*batch word"]) -> Float[Array, "*batch projected"]:
+        """What replaces the vectors of words in a trained parser."""
+        return words
+
+    def without_projection(self) -> Encoder:
+        """The encoder without the parameters that only `project` needs."""
+        return self
+
+
+class UtteranceEncoder(Encoder):
+    """A bidirectional LSTM. Gates are input, forget, cell and output; directions are forward and backward."""
 
     input: Float[Array, "2 word gates"]
     recurrent: Float[Array, "2 lstm gates"]
@@ -38,24 +66,26 @@ class UtteranceEncoder(eqx.Module):
         size = config.lstm
         input_key, recurrent_key = jax.random.split(key)
         draw_each = jax.nn.initializers.glorot_uniform(in_axis=1, out_axis=2, batch_axis=0)
-        self.input = draw_each(input_key, (2, config.word, 4 * size))
+        if config.initialisation == "reference":  # each gate by itself
+            by_gate = draw_each(input_key, (8, config.word, size)).reshape(2, 4, config.word, size)
+            self.input = by_gate.transpose(0, 2, 1, 3).reshape(2, config.word, 4 * size)
+        else:
+            self.input = draw_each(input_key, (2, config.word, 4 * size))
         by_gate = jax.vmap(lambda gate_key: orthogonal(gate_key, size))(jax.random.split(recurrent_key, 8))
         self.recurrent = by_gate.reshape(2, 4, size, size).transpose(0, 2, 1, 3).reshape(2, size, 4 * size)
         # A forget gate that begins open lets the first words of an utterance reach its summary, and be learnt from.
         self.bias = jnp.zeros((2, 4, size)).at[:, 1].set(1.0).reshape(2, 4 * size)
 
-    def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> Utterances:
-        """Reads utterances given as word vectors."""
-        return self.encode_projected(self.project(words), mask)
-
     def project(self, words: Float[Array, "*batch word"]) -> Float[Array, "*batch projected"]:
-        """What words bring to the gates of both directions. It replaces the vectors where they are fixed for good."""
+        """What words contribute to the gates of both directions."""
         weight = self.input.transpose(1, 0, 2).reshape(self.input.shape[1], -1)
         products = words @ weight
         return products + jnp.broadcast_to(self.bias.reshape(-1), products.shape)
 
+    def without_projection(self) -> UtteranceEncoder:
+        return eqx.tree_at(lambda encoder: (encoder.input, encoder.bias), self, (None, None))
+
     def encode_projected(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> Utterances:
-        """Reads utterances given as projected words."""
         summary, memory = jax.vmap(self._read)(projected, mask)
         return Utterances(summary, memory, mask)
 
@@ -90,8 +120,13 @@ WORDS_AT_ONCE = 5
 """Read in one round of the loop over words: its own cost is as large as that of reading a word."""
 
 
+def create_encoder(config: NetworkConfig, key: PRNGKeyArray) -> Encoder:
+    """The utterance encoder that the settings name."""
+    return ENCODERS.get(config.encoder)(config, key=key)
+
+
 def encode_all(
-    encoders: Sequence[UtteranceEncoder], words: Float[Array, "M T word"], mask: Bool[Array, "M T"]
+    encoders: Sequence[Encoder], words: Float[Array, "M T word"], mask: Bool[Array, "M T"]
 ) -> list[Utterances]:
     """What each encoder makes of the same utterances, all in one go."""
     together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *encoders)
@@ -136,7 +171,9 @@ class StackEncoder(eqx.Module):
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray):
         constants_key, attributes_key, objects_key = jax.random.split(key, 3)
-        self.constants = config.embedding_spread * jax.random.normal(constants_key, (domain.values, config.slot))
+        self.constants = draw_embeddings(
+            constants_key, CONSTANTS, domain.values, config.slot, config.embedding_init_std, config
+        )
         self.attributes = AttributeEmbedding(domain, config, key=attributes_key)
         self.objects = Dense(self.attributes.width(domain.objects), config.slot, key=objects_key)
         self.width = domain.slots * config.slot

@@ -1,4 +1,4 @@
-"""Linear layers, and linear layers over embedded ids, which are tables."""
+"""Linear layers, embeddings, and linear layers over embedded ids, which are tables."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MASKED = -1e9
 
 
 def orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "size size"]:
-    """A rotation or reflection, drawn evenly: normal numbers whose columns are made orthonormal one after the other.
+    """A random orthogonal matrix: normal numbers whose columns are made orthonormal one after the other.
 
-    It is what `jax.nn.initializers.orthogonal` gives. That one calls LAPACK, which on a CPU splits its work among the
-    threads that it is called from: as many calls at once as there are threads, one for each encoder, wait for ever.
+    The result is that of `jax.nn.initializers.orthogonal`. That one calls LAPACK, which on a CPU deadlocks when as many
+    calls run at once as there are threads.
     """
     drawn = jax.random.normal(key, (size, size))
 
@@ -32,6 +32,26 @@ def orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "size size"]:
         return done.at[:, column].set(new / jnp.linalg.norm(new))
 
     return jax.lax.fori_loop(0, size, add, jnp.zeros_like(drawn))
+
+
+REFERENCE_MEAN, REFERENCE_STD, REFERENCE_SEED = -0.015, 0.566, 2017
+"""Guu et al.'s code draws embeddings with the mean and the standard deviation of GloVe, and with a fixed seed."""
+
+
+TOKENS, CONSTANTS, ATTRIBUTES = range(3)
+"""The tables of embeddings."""
+
+
+def draw_embeddings(
+    key: PRNGKeyArray, table: int, rows: int, size: int, std: float, config: NetworkConfig
+) -> Float[Array, "rows size"]:
+    """Initial embeddings. With the reference initialisation a table is the same for every key: the attributes of stack,
+    world and target start as one, since the reference code shares their table.
+    """
+    if config.initialisation == "reference":
+        key = jax.random.fold_in(jax.random.key(REFERENCE_SEED), table)
+        return REFERENCE_MEAN + REFERENCE_STD * jax.random.normal(key, (rows, size))
+    return std * jax.random.normal(key, (rows, size))
 
 
 def renormalise(log_policy: Float[Array, " A"], valid: Bool[Array, " A"]) -> Float[Array, " A"]:
@@ -87,7 +107,9 @@ class AttributeEmbedding(eqx.Module):
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray):
         self.counts = tuple(domain.attributes.values())
-        self.vectors = config.embedding_spread * jax.random.normal(key, (sum(self.counts), config.attribute))
+        self.vectors = draw_embeddings(
+            key, ATTRIBUTES, sum(self.counts), config.attribute, config.embedding_init_std, config
+        )
 
     def width(self, places: int) -> int:
         """Length of the concatenated embeddings of things at that many places."""

@@ -1,9 +1,12 @@
-"""The policy π: the next token, from the current utterance and the program stack."""
+"""The policy π: the next token, from the current utterance and the program stack.
+
+A policy network of one's own is a `PolicyNetwork`, registered with `vbsix.register_policy`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -11,19 +14,38 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation, State
-from vbsix.errors import VbsixError
 from vbsix.models.config import NetworkConfig
-from vbsix.models.encoder import StackEncoder, StackTable, UtteranceEncoder, Utterances
-from vbsix.models.layers import MASKED, AttributeEmbedding, Dense, glorot, pick, renormalise
+from vbsix.models.encoder import Encoder, StackEncoder, StackTable, Utterances, create_encoder
+from vbsix.models.layers import MASKED, TOKENS, AttributeEmbedding, Dense, draw_embeddings, glorot, pick, renormalise
+from vbsix.utilities.errors import VbsixError
+
+
+@runtime_checkable
+class PolicyNetwork(Protocol):
+    """What a policy network has. One that is trained beside a critic also has a `StackEncoder` as `stack`."""
+
+    utterances: Encoder
+
+    def prepare(self, utterances: Utterances, *target: Any) -> Any:
+        """Computes what all states of an example share, its tables; an expert policy also gets the target."""
+        ...
+
+    def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> Any:
+        """Does the same for words given by their projections; see `Encoder.project`."""
+        ...
+
+    def for_example(self, domain: Domain, tables: Any) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
+        """The policy as a function of one state and its valid tokens."""
+        ...
 
 
 class PolicyTables(NamedTuple):
     """All that the states of an example share. `stack` and `query_logits` are the same for every example."""
 
     stack: StackTable
-    """What the stack brings to the first layer."""
+    """What the stack contributes to the first layer."""
     first: Float[Array, "M hidden"]
-    """What each utterance, and the target, bring to it."""
+    """What each utterance, and the target, contribute to it."""
     query_logits: Float[Array, "hidden A"]
     """The logits of a query."""
     keys: Float[Array, "words hidden"]
@@ -31,13 +53,25 @@ class PolicyTables(NamedTuple):
     word_logits: Float[Array, "words A"]
     """The logits of attention to each of these words."""
     mask: Bool[Array, "M T"]
-    """What is read of each utterance."""
+    """Which words are attended to."""
+    token_bias: Float[Array, " A"] | None
+    """The logits that the biases of W₁ and W₂ add."""
+    word_bias: Float[Array, " words"] | None
+    """The attention scores that the bias of W₃ adds."""
+
+
+class OutputBiases(eqx.Module):
+    """The biases of W₁, W₂ and W₃, which the reference code has."""
+
+    query: Float[Array, " token"]
+    words: Float[Array, " token"]
+    attention: Float[Array, " units"]
 
 
 class Policy(eqx.Module):
     """The policy network; with `sees_target` the expert policy, which sees the target world too."""
 
-    utterances: UtteranceEncoder
+    utterances: Encoder
     stack: StackEncoder
     target: AttributeEmbedding | None
     first: Dense
@@ -51,6 +85,7 @@ class Policy(eqx.Module):
     """W₂."""
     attention: Float[Array, "units hidden"]
     """W₃."""
+    biases: OutputBiases | None
     config: NetworkConfig = eqx.field(static=True)
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray, sees_target: bool = False):
@@ -59,21 +94,25 @@ class Policy(eqx.Module):
         self.config = config
         self.target = AttributeEmbedding(domain, config, key=next(keys)) if sees_target else None
         target = self.target.width(domain.elements) if self.target else 0
-        self.utterances = UtteranceEncoder(config, key=next(keys))
+        self.utterances = create_encoder(config, next(keys))
         self.stack = StackEncoder(domain, config, key=next(keys))
         self.first = Dense(units + stack + target, config.hidden, key=next(keys))
         self.second = Dense(config.hidden, config.hidden, key=next(keys))
-        self.tokens = config.token_spread * jax.random.normal(next(keys), (len(domain.tokens), config.token))
+        self.tokens = draw_embeddings(
+            next(keys), TOKENS, len(domain.tokens), config.token, config.token_init_std, config
+        )
         self.from_query = glorot(next(keys), (config.token, config.hidden))
         self.from_words = glorot(next(keys), (config.token, units))
         self.attention = glorot(next(keys), (units, config.hidden))
+        token = jnp.zeros(config.token)
+        self.biases = OutputBiases(token, token, jnp.zeros(units)) if config.output_biases else None
 
     def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> Utterances:
         """Reads the utterances of an example, given as word vectors."""
         return self.utterances.encode(words, mask)
 
     def prepare(self, utterances: Utterances, target: Int[Array, "elements attributes"] | None = None) -> PolicyTables:
-        """All that the states of an example share; `target` (what the domain observes of it) is for the expert."""
+        """All that the states of an example share; `target` (the domain's observation of it) is for the expert."""
         if (target is not None) != (self.target is not None):
             raise VbsixError("the expert policy needs the target, and no other policy may see it.")
         units = 2 * self.config.lstm
@@ -88,8 +127,10 @@ class Policy(eqx.Module):
             query_logits=(self.tokens @ self.from_query).T,
             keys=memory @ self.attention,
             word_logits=memory @ (self.tokens @ self.from_words).T,
-            # An utterance without words has its padding read, which says nothing.
+            # An utterance without words has its padding read, which is zero.
             mask=utterances.mask | ~jnp.any(utterances.mask, axis=1, keepdims=True),
+            token_bias=self.tokens @ (self.biases.query + self.biases.words) if self.biases else None,
+            word_bias=memory @ self.biases.attention if self.biases else None,
         )
 
     def log_probabilities(
@@ -102,11 +143,14 @@ class Policy(eqx.Module):
         # Attention over the words of all utterances with those of the current one unmasked: one product for all
         # states instead of a gather for each.
         readable = (tables.mask & current[:, None]).reshape(-1)
-        attention = jax.nn.softmax(jnp.where(readable, tables.keys @ query, MASKED))
-        return jax.nn.log_softmax(query @ tables.query_logits + attention @ tables.word_logits)
+        scores, logits = tables.keys @ query, query @ tables.query_logits
+        if tables.word_bias is not None and tables.token_bias is not None:
+            scores, logits = scores + tables.word_bias, logits + tables.token_bias
+        attention = jax.nn.softmax(jnp.where(readable, scores, MASKED))
+        return jax.nn.log_softmax(logits + attention @ tables.word_logits)
 
     def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> PolicyTables:
-        """The same as `prepare` after `encode`, for words given by their projections."""
+        """`prepare` after `encode`, for words given by their projections."""
         return self.prepare(self.utterances.encode_projected(projected, mask))
 
     def for_example(
@@ -119,31 +163,5 @@ class Policy(eqx.Module):
             instruction = jnp.minimum(domain.instructions_done(state), last)
             log_policy = self.log_probabilities(tables, instruction, domain.observe(state))
             return renormalise(log_policy, valid) if self.config.renormalise else log_policy
-
-        return policy
-
-
-class Committee(eqx.Module):
-    """Policies that decide together: a token has the mean of the probabilities that they give it."""
-
-    members: Policy
-    """Their leaves are stacked along a first axis."""
-
-    def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> PolicyTables:
-        """The tables of all members; the projections of a word stand one behind the other."""
-        own = jnp.stack(jnp.split(projected, self.members.tokens.shape[0], axis=-1))
-        return jax.vmap(lambda member, projected: member.read(projected, mask))(self.members, own)
-
-    def for_example(
-        self, domain: Domain, tables: PolicyTables
-    ) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
-        """See `Policy.for_example`."""
-
-        def policy(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
-            def of_member(member: Policy, tables: PolicyTables) -> Float[Array, " A"]:
-                return member.for_example(domain, tables)(state, valid)
-
-            log_policies = jax.vmap(of_member)(self.members, tables)
-            return jax.nn.logsumexp(log_policies, axis=0) - jnp.log(log_policies.shape[0])
 
         return policy

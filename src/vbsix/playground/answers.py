@@ -12,9 +12,6 @@ from typing import get_args
 
 from vbsix.data.synthetic import Synthetic, generate
 from vbsix.data.synthetic.corpus import GRAMMARS
-from vbsix.errors import naming
-from vbsix.inspection import Inspection
-from vbsix.parser import Reading
 from vbsix.playground.messages import (
     MOST_UTTERANCES,
     READINGS,
@@ -30,8 +27,11 @@ from vbsix.playground.messages import (
 )
 from vbsix.playground.models import Model
 from vbsix.playground.searching import search
-from vbsix.svg import draw_search, world_html
-from vbsix.wording import in_words
+from vbsix.search.prediction import Reading
+from vbsix.show.inspection import Inspection
+from vbsix.show.phrases import in_words
+from vbsix.show.svg import draw_search, world_html
+from vbsix.utilities.errors import naming
 
 ROOMS = (2, 3, 5, MOST_UTTERANCES)
 """For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
@@ -68,7 +68,7 @@ def warm_up_rest(models: Mapping[str, Model], say: Callable[[str], None] = lambd
 
 
 def _give_back_memory() -> None:
-    """Compiling leaves gigabytes behind that nobody uses, and that glibc keeps unless it is told."""
+    """Compiling leaves gigabytes of unused memory behind, which glibc keeps unless asked to return it."""
     with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such call
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 
 from vbsix import __version__
 from vbsix.data.synthetic.corpus import GRAMMARS
-from vbsix.errors import UnknownName, VbsixError
 from vbsix.playground.answers import answer_parse, answer_search, examples
 from vbsix.playground.limits import AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
@@ -30,6 +29,7 @@ from vbsix.playground.messages import (
     SearchRequest,
 )
 from vbsix.playground.models import Model
+from vbsix.utilities.errors import UnknownName, VbsixError
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")

@@ -34,7 +34,7 @@ class Gone(Exception):
 
 
 class Gate:
-    """Lets so many calls run at once, each in a thread, and so many wait; what is more is `Busy`."""
+    """Limits how many calls run at once, each in a thread, and how many wait; beyond that, `Busy`."""
 
     def __init__(self, *, running: int, waiting: int, seconds: float):
         self._pool = ThreadPoolExecutor(running)

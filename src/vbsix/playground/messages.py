@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from vbsix.inspection import SeenIteration, SeenState, SeenTransition
 from vbsix.playground.searching import MOST_UTTERANCES as MOST_SEARCHED
+from vbsix.show.inspection import SeenIteration, SeenState, SeenTransition
 
 MOST_UTTERANCES = 10
 READINGS = 8
@@ -84,7 +84,7 @@ class ReadingFound(_Answer):
     confidence: float
     """The probability of its last world, divided by that of all readings that the beam found."""
     share: float
-    """Its own probability divided likewise."""
+    """Its own probability, divided by that of all complete programs in the beam."""
 
 
 class ParseAnswer(_Answer):

@@ -11,16 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.base import Domain
-from vbsix.loading import load_all
 from vbsix.models import Critic
-from vbsix.parser import Parser
-from vbsix.training.checkpoint import load_checkpoint
-from vbsix.training.chunk import learner_shapes
-from vbsix.training.run import Run, open_run, open_words
+from vbsix.parsing.loading import load_all
+from vbsix.parsing.parser import Parser
+from vbsix.runs.checkpoints import load_networks
+from vbsix.runs.folder import Run, open_run, open_words
+from vbsix.training.seeds import learner_shapes
+from vbsix.utilities.trees import choose
 
 
 @dataclass(frozen=True, eq=False)
-class ReadingCritic:
+class CriticWithWords:
     """A critic and the word vectors that it reads."""
 
     critic: Critic
@@ -33,7 +34,7 @@ class Model:
 
     name: str
     parser: Parser
-    critic: ReadingCritic | None = None
+    critic: CriticWithWords | None = None
 
     @property
     def domain(self) -> str:
@@ -50,7 +51,7 @@ def load_models(paths: Sequence[Path], domain: Domain | None = None) -> dict[str
     return models
 
 
-def _load(path: Path, domain: Domain | None) -> Iterator[tuple[str, Parser, ReadingCritic | None]]:
+def _load(path: Path, domain: Domain | None) -> Iterator[tuple[str, Parser, CriticWithWords | None]]:
     parsers = load_all(path, domain=domain)
     name = path.resolve().name if path.is_dir() else path.stem
     critics = _critics(open_run(path), parsers[0].domain) if path.is_dir() else [None]
@@ -58,19 +59,14 @@ def _load(path: Path, domain: Domain | None) -> Iterator[tuple[str, Parser, Read
         yield f"{name}, seed {parser.provenance['seed']}" if len(parsers) > 1 else name, parser, critic
 
 
-def _critics(run: Run, domain: Domain) -> list[ReadingCritic | None]:
+def _critics(run: Run, domain: Domain) -> list[CriticWithWords | None]:
     """The critic of each seed at its newest checkpoint."""
     if not run.config.training.critic:
         return [None] * len(run.seeds)
-    shapes = learner_shapes(domain, run.config, run.seeds)
-    found = load_checkpoint(run.checkpoints, shapes, run.seeds, None)
+    found = load_networks(run.checkpoints, learner_shapes(domain, run.config, run.seeds).networks, run.seeds)
     assert found is not None, "the parsers come from it too"
-    critics = jax.tree.map(jnp.asarray, found.learners.networks.critic)
-    vectors = open_words(run.folder).vectors
-    return [
-        ReadingCritic(jax.tree.map(lambda leaf, place=place: leaf[place], critics), vectors)
-        for place in range(len(run.seeds))
-    ]
+    critics, vectors = jax.tree.map(jnp.asarray, found[1].critic), open_words(run.folder).vectors
+    return [CriticWithWords(choose(critics, place), vectors) for place in range(len(run.seeds))]
 
 
 def _numbered(name: str) -> Iterator[str]:

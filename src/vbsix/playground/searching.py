@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
-from vbsix.errors import naming
-from vbsix.inspection import Inspection, inspect_search
-from vbsix.models import Committee, Critic, Policy
+from vbsix.models import Critic, Ensemble, PolicyNetwork
 from vbsix.models.critic import CriticTables
+from vbsix.models.heads import ValueHead, critic_tables, policy_head
 from vbsix.playground.models import Model
 from vbsix.search import Graph, Problem, Programs, SearchConfig, program_search
+from vbsix.show.inspection import Inspection, inspect_search
+from vbsix.utilities.errors import naming
 
 MOST_UTTERANCES = 5
 """Longest search; shorter ones run in the same compiled function."""
@@ -57,7 +58,7 @@ def search(
     """
     domain, parser = model.parser.domain, model.parser
     words = parser.word_ids(utterances, MOST_UTTERANCES)
-    config = SearchConfig(space=space, beam=beam, epsilon=0.0, program_beam=EXTRACTED)
+    config = SearchConfig(space=space, beam=beam, selection="epsilon-greedy", epsilon=0.0, program_beam=EXTRACTED)
     with naming("world"):
         start = domain.parse_world(world)
     with naming("target"):
@@ -79,8 +80,8 @@ def search(
         )
         best = jax.tree.map(lambda leaf: np.asarray(leaf)[:PROGRAMS], programs)
         domain.raise_failure()
-        first_late = np.int32(len(utterances) - config.critic_instructions)
-        values = functools.partial(_values, domain, reader, tables, first_late) if reader else None
+        window_start = np.int32(len(utterances) - config.critic_window)
+        values = functools.partial(_values, domain, reader, tables, window_start) if reader else None
         inspect = functools.partial(inspect_search, domain, graph, best, space=space, values=values)
         listed, drawn = inspect(dropped=DROPPED), inspect(limit=DRAWN)
     return listed, drawn
@@ -89,7 +90,7 @@ def search(
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("config", "critic_ranks"))
 def _search(
     domain: Domain,
-    policy: Policy | Committee,
+    policy: PolicyNetwork | Ensemble,
     projections: Float[Any, "V projected"],
     critic: Critic | None,
     vectors: Float[Any, "V word"] | None,
@@ -100,23 +101,25 @@ def _search(
     config: SearchConfig,
     critic_ranks: bool,
 ) -> tuple[Programs, Graph, CriticTables | None]:
-    projected, mask = jnp.asarray(projections)[words], jnp.asarray(words) > 0
-    actor, tables, value = policy.for_example(domain, policy.read(projected, mask)), None, None
-    if critic is not None and vectors is not None and isinstance(policy, Policy):
-        utterances = policy.utterances.encode_projected(projected, mask)
-        target = domain.observe_target(problem.target)
-        own = critic.encode(jnp.asarray(vectors)[words], mask)
-        tables = critic.prepare(policy, utterances, own, problem.instructions, target)
-        value = critic.for_example(domain, tables) if critic_ranks else None
-    most = len(words)
-    programs, graph = program_search(domain, actor, value, problem, key, instructions=most, config=config)
+    actor, tables, value = policy_head(domain, policy, projections, words), None, None
+    if critic is not None and vectors is not None and not isinstance(policy, Ensemble):
+        tables = critic_tables(
+            domain, policy, projections, critic, vectors, words, problem.instructions, problem.target
+        )
+        value = _value_head(domain, critic, tables) if critic_ranks else None
+    programs, graph = program_search(domain, actor, value, problem, key, instructions=len(words), config=config)
     return programs, graph, tables
+
+
+def _value_head(domain: Domain, critic: Critic, tables: CriticTables) -> ValueHead:
+    logit = critic.for_example(domain, tables)
+    return lambda state: jax.nn.sigmoid(logit(state))
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _values(
-    domain: Domain, critic: Critic, tables: CriticTables, first_late: Int[Any, ""], states: State
+    domain: Domain, critic: Critic, tables: CriticTables, window_start: Int[Any, ""], states: State
 ) -> Float[Array, " N"]:
-    """The critic scores of states, not a number before the instructions where it has a say."""
-    late = jax.vmap(domain.instructions_done)(states) >= first_late
-    return jnp.where(late, jax.vmap(critic.for_example(domain, tables))(states), jnp.nan)
+    """The critic's scores of states, NaN outside of its window."""
+    inside = jax.vmap(domain.instructions_done)(states) >= window_start
+    return jnp.where(inside, jax.vmap(_value_head(domain, critic, tables))(states), jnp.nan)

@@ -8,48 +8,55 @@ from itertools import product
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from vbsix.files import read_json, write_bytes
-from vbsix.pages import MISSING, fill_parts, find_parts, read_page, to_markdown
-from vbsix.plots import FORMATS, Curve, draw_curve, prepare, save
-from vbsix.reproduction.runs import DOMAINS, TRIALS, Result, Results, lacks
+from vbsix.config.legacy import read_config
+from vbsix.data.dataset import SYNTHETIC
+from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
+from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
-from vbsix.reproduction.trials import COLUMNS, NOTE, trial_rows
-from vbsix.training.config import from_tables
-from vbsix.training.run import Run
-from vbsix.training.task import SYNTHETIC
+from vbsix.runs.folder import Run
+from vbsix.show.curves import FORMATS, Curve, as_label, draw_curve, prepare, save
+from vbsix.utilities.files import read_json, write_bytes
+from vbsix.utilities.markdown import fill_parts, find_parts, read_page, to_markdown
+from vbsix.utilities.numbers import MISSING
 
 PAGE = Path("docs", "results.md")
 README = Path("README.md")
-"""Has parts too, if it is there."""
+"""May have parts, too."""
 RESULTS = Path("results")
 RUNS = "runs"
-"""The name of the part that lists all runs; that of trials is `TRIALS`."""
+"""The name of the part that lists all runs; that of incomplete runs is `INCOMPLETE`."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the embedded corpus."""
 _TARGETS: Mapping[str, Target] = {**TARGETS, **SHORT}
 _OF_TARGETS = (*_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
-_PARTS = (RUNS, TRIALS, *_OF_TARGETS)
+_PARTS = (RUNS, INCOMPLETE, *_OF_TARGETS)
 
 
 def write_page(folder: Path) -> list[Path]:
-    """Makes the tables and figures of a folder's page anew, from all its results.
+    """Fills in the tables and figures of a folder's pages, from all its results.
+
+    Pages are the README and all Markdown files of `docs/`; those without such parts are left alone.
 
     Returns:
         The files written.
     """
-    page, results, trials = folder / PAGE, read_results(folder / RESULTS), read_results(folder / RESULTS / TRIALS)
-    text = read_page(folder, PAGE, RESULTS)
-    files = [page]
-    for part in find_parts(text, _OF_TARGETS):
-        target, chosen = _TARGETS[part.removesuffix(_EMBEDDED)], _choose(part, results)
-        if isinstance(target, FigureTarget) and chosen:
-            files.append(page.parent / _figure_file(part))
-            save(draw_figure(target, chosen), files[-1])
-    write_bytes(page, fill_page(text, results, trials).encode())
-    if (readme := folder / README).exists():
-        files.append(readme)
-        write_bytes(readme, fill_page(readme.read_text(encoding="utf-8"), results, trials).encode())
+    read_page(folder, PAGE, RESULTS)  # says so if the folder is not ours
+    results, incomplete = read_results(folder / RESULTS), read_results(folder / RESULTS / INCOMPLETE)
+    files = []
+    others = [path for path in sorted((folder / PAGE).parent.rglob("*.md")) if path != folder / PAGE]
+    for page in (folder / PAGE, *others, folder / README):
+        text = page.read_text(encoding="utf-8") if page.exists() else ""
+        if not (parts := find_parts(text, _PARTS)):
+            continue
+        files.append(page)
+        for part in parts:
+            target = _TARGETS.get(part.removesuffix(_EMBEDDED))
+            if isinstance(target, FigureTarget) and (chosen := _choose(part, results)):
+                files.append(page.parent / _figure_file(part))
+                save(draw_figure(target, chosen), files[-1])
+        write_bytes(page, fill_page(text, results, incomplete).encode())
     return files
 
 
@@ -58,22 +65,22 @@ def read_results(folder: Path) -> dict[Run, Result]:
     results = {}
     for path in sorted(folder.glob("*.json")):
         result = read_json(path)
-        config, seeds = from_tables(result["config"]), tuple(result["seeds"])
-        results[Run(Path(RUNS, path.stem), config, result["method"], seeds, result["data"])] = result
+        config, seeds = read_config(result["config"]), tuple(result["seeds"])
+        results[Run(Path(RUNS, path.stem), config, seeds, result["data"])] = result
     return results
 
 
-def fill_page(text: str, results: Mapping[Run, Result], trials: Mapping[Run, Result]) -> str:
-    """The text with what stands between `<!-- TARGET -->` and `<!-- end -->` made anew.
+def fill_page(text: str, results: Mapping[Run, Result], incomplete: Mapping[Run, Result]) -> str:
+    """The text with the parts between `<!-- TARGET -->` and `<!-- end -->` replaced.
 
-    `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs, `<!-- trials
-    -->` the table of what was tried on dev.
+    `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs, `<!--
+    incomplete -->` the table of incomplete runs.
     """
 
     def make(part: str) -> str:
-        if part == TRIALS:
-            on_scone = {run: trial for run, trial in trials.items() if run.source != SYNTHETIC}
-            return f"{to_markdown([COLUMNS, *trial_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
+        if part == INCOMPLETE:
+            on_scone = {run: found for run, found in incomplete.items() if run.source != SYNTHETIC}
+            return f"{to_markdown([COLUMNS, *incomplete_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
         chosen = results if part == RUNS else _choose(part, results)
         if not chosen:
             return "No run of these has ended yet."
@@ -97,11 +104,11 @@ def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
     """The results that a target's part of the page shows, in order."""
     target = _TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
-        (run.config.domain, run.method): run
+        (run.config.domain, system_of(run)): run
         for run, result in results.items()
         if (run.source == SYNTHETIC) == part.endswith(_EMBEDDED) and not lacks(target.needs, run, result)
     }
-    wanted = [(domain, method) for domain in DOMAINS for method in target.methods]
+    wanted = [(domain, system) for domain in DOMAINS for system in target.systems]
     return {fitting[name]: results[fitting[name]] for name in wanted if name in fitting}
 
 
@@ -149,20 +156,24 @@ def write_figure(target: FigureTarget, results: Results, path: Path) -> list[Pat
 
 
 def draw_figure(target: FigureTarget, results: Results) -> Figure:
-    """Means over seeds and their standard deviation against steps."""
+    """Means over seeds and their standard deviation against steps; a system without a run has `-` in the legend."""
     domains = list(dict.fromkeys(run.config.domain for run in results))
-    figure = Figure(figsize=(5 * len(domains), 4.5), layout="constrained")
+    figure = Figure(figsize=(5 * len(domains), 5), layout="constrained")
     figure.suptitle(target.title)
-    curves = list(product(target.methods, target.curves))
+    lines: dict[str, bool] = {}
     for axes, domain in zip(figure.subplots(1, len(domains), squeeze=False)[0], domains, strict=True):
         prepare(axes, domain, target.share)
-        for run, result in results.items():
+        for run, metric in product(results, target.curves):
+            label = target.curves[metric].format(system=system_of(run).label)
+            colour = f"C{list(lines).index(label) if label in lines else len(lines)}"  # the same in all panels
+            lines.setdefault(label, False)
             if run.config.domain == domain:
-                for metric, label in target.curves.items():
-                    points = _points((result or {}).get("metrics", {}).get(metric))
-                    name = label.format(method=run.method) + ("" if points else f": {MISSING}")
-                    draw_curve(axes, name, points, f"C{curves.index((run.method, metric))}")  # the same in all panels
-        axes.legend()
+                points = _points((results[run] or {}).get("metrics", {}).get(metric))
+                draw_curve(axes, label, points, colour)
+                lines[label] = lines[label] or bool(points)
+    labels = [label if drawn else f"{label}: {MISSING}" for label, drawn in lines.items()]
+    handles = [Line2D([], [], color=f"C{number}") for number in range(len(lines))]
+    figure.legend(handles, [as_label(label) for label in labels], loc="outside lower center", ncols=2)
     return figure
 
 

@@ -1,7 +1,8 @@
-"""Runs that lie in one folder and are done bit by bit, and what comes of them.
+"""The runs behind tables and figures, all in one folder, each trained as far as it is missing.
 
-A run is in `runs/DOMAIN-METHOD`. What came of it is in `results/DOMAIN-METHOD.json`, from which all else is made; what
-one told that was broken off, in `results/trials/`. Names of runs on the embedded corpus begin with `synthetic-`.
+A run is in `runs/NAME`, where the name gives domain, method, recipe and variant. Its result is in `results/NAME.json`,
+from which tables and figures are made; the metrics of an incomplete run are in `results/incomplete/`. Names of runs on
+the embedded corpus begin with `synthetic-`.
 """
 
 from __future__ import annotations
@@ -15,103 +16,102 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vbsix.benchmarks import environment
+from vbsix.config.presets import preset
+from vbsix.config.schema import Config, flatten_json, override
+from vbsix.config.toml import read_assignments
+from vbsix.data.dataset import SYNTHETIC, Dataset, Split
 from vbsix.data.scone import load_split
-from vbsix.errors import VbsixError
-from vbsix.evaluation import predict_rows, report
-from vbsix.files import read_json, write_json
-from vbsix.loading import found_committee, make_parser
-from vbsix.parser import Parser
-from vbsix.plots import curve
+from vbsix.evaluation.accuracy import Accuracies, evaluate_splits
+from vbsix.evaluation.critic_analysis import analyse_critic
+from vbsix.evaluation.report import report
+from vbsix.evaluation.spurious import intermediate_accuracy, predict_longest, spurious_shares
+from vbsix.models.heads import Networks
+from vbsix.parsing.evaluation import predict_rows
+from vbsix.parsing.loading import make_ensemble, make_parser
+from vbsix.parsing.parser import Parser
 from vbsix.reproduction import paper
-from vbsix.search.merging import choose
-from vbsix.training.config import Config, flatten_json, override, preset, quick, read_assignments
-from vbsix.training.judgement import judge
-from vbsix.training.metrics import Row, read_metrics
-from vbsix.training.run import Accuracies, Best, Interrupted, Observer, Run, create_run, evaluate_splits, train
-from vbsix.training.spurious import find_spurious, predict_longest, worlds_between
-from vbsix.training.step import Networks
-from vbsix.training.task import SYNTHETIC, Split, Task, load_task
+from vbsix.runs.folder import Best, Run, create_run, read_dataset
+from vbsix.runs.loop import Interrupted, Observer, train
+from vbsix.runs.metrics import Row, read_metrics
+from vbsix.show.curves import curve
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_json, write_json
+from vbsix.utilities.machine import environment
+from vbsix.utilities.trees import choose
 
-_WIDE = {"search.beam": 256, "training.policy_states": 1024}
-_WORDS = {"data.own_words": 3}
-_RESTS = {**_WORDS, "data.rests": True, "training.short_first": 2000, "training.decay_share": 0.3}
-_PRIOR_WORK = {"data.split": "train-orig", "data.lengths": (0,)}
-VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "mml-64": ("mml", {"search.beam": 64}),
-    "execution-256": ("execution-only", _WIDE),
-    "vbsix-words": ("vbsix", _WORDS),
-    "vbsix-spread": ("vbsix", {**_WORDS, "network.token_spread": 0.1}),
-    "execution-256-words": ("execution-only", {**_WIDE, **_WORDS}),
-    "mml-rests": ("mml", _RESTS),
-    "execution-only-rests": ("execution-only", _RESTS),
-    "value-only-rests": ("value-only", _RESTS),
-    "vbsix-rests": ("vbsix", _RESTS),
-    "execution-256-rests": ("execution-only", {**_WIDE, **_RESTS}),
-    "mml-orig": ("mml", _PRIOR_WORK),
-    "vbsix-orig": ("vbsix", _PRIOR_WORK),
-}
-"""Methods of other sizes, and on other examples: the method's name and its settings."""
+
+class System(NamedTuple):
+    """What a row of a table is about. Each name can be given to `vbsix train`."""
+
+    method: str
+    recipe: str = "stochastic"
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """All names, for a legend."""
+        return ", ".join(filter(None, self))
+
+
+NO_VARIANT = "none"
+"""Stands for no variant on the command line and in tables."""
+EMBEDDED_VARIANT = "five-instructions"
+"""What every run on the embedded corpus has: its sequences are as long as SCONE's."""
 DOMAINS = tuple(paper.ANALYSIS)
-EMBEDDED: Mapping[str, Any] = {
-    "data.lengths": (1, 2, 3, 4, 5),
-    "data.evaluation": (3, 5),
-    "training.steps": 5000,
-    "training.value_ranking_start": 3000,
-    "training.policy_states": 256,
-    "training.value_states": 256,
-}
-"""On the embedded corpus, what differs from `quick`: its sequences are as long as SCONE's."""
-EMBEDDED_BY_DOMAIN: Mapping[str, Mapping[str, Any]] = {"scene": {"training.short_first": 1500}}
-"""What differs in one domain alone: most of scene's sequences are too long to begin with."""
 BY_LENGTH = ("hit", "paths", "correct_discarded")
 METRICS = (
     *(name + examples for name, examples in product(BY_LENGTH, ("", "_longest"))),
     *("value_error", "value_error_high", "policy_loss"),
 )
-"""What a result keeps of a run's metrics."""
+"""The metrics of a run that its result keeps."""
 MOST_POINTS = 200
 """Of each of them."""
-TRIALS = "trials"
-"""The folder, in that of results, of runs that were broken off."""
+INCOMPLETE = "incomplete"
+"""The folder, inside that of results, of incomplete runs."""
 TEST = {"scone": "test", SYNTHETIC: "held-out"}
 """The split that results are of."""
 Result = dict[str, Any]
 Results = Mapping[Run, Result | None]
-"""The runs of a target, in order, and what came of those that have ended."""
+"""The runs of a target, in order, and the results of those that have ended."""
 
 
-def plan(methods: Sequence[str], source: str, folder: Path, seeds: int, assignments: Sequence[str]) -> list[Run]:
-    """The runs of some methods in all domains.
+def plan(systems: Sequence[System], source: str, folder: Path, seeds: int, assignments: Sequence[str]) -> list[Run]:
+    """The runs of some systems in all domains.
 
     Args:
-        methods: or variants of them.
-        source: see `load_task`; it decides between the paper's settings and those for the embedded corpus.
+        systems: methods with recipes and variants.
+        source: see `load_dataset`; it decides between the paper's settings and those for the embedded corpus.
         folder: of everything.
         seeds: how many.
         assignments: changes of settings, as in `search.beam=64`.
     """
     changes, runs = read_assignments(assignments), []
-    for domain, name in product(DOMAINS, methods):
-        method, own = VARIANTS.get(name, (name, {}))
-        embedded = source == SYNTHETIC
-        config = quick(domain, method) if embedded else preset(domain, method)
-        usual = {**EMBEDDED, **EMBEDDED_BY_DOMAIN.get(domain, {})} if embedded else {}
-        config = override(config, {**usual, **own, **changes, "domain": domain})
-        place = folder / "runs" / f"{SYNTHETIC + '-' if embedded else ''}{domain}-{name}"
-        runs.append(Run(place, config, name, tuple(range(seeds)), source))
+    embedded = source == SYNTHETIC
+    for domain, (method, recipe, variant) in product(DOMAINS, systems):
+        if embedded:
+            variant = "+".join(filter(None, (EMBEDDED_VARIANT, variant)))
+        config = preset(domain, method, recipe, variant, data="synthetic" if embedded else "scone")
+        config = override(config, {**changes, "domain": domain})
+        place = folder / "runs" / f"{SYNTHETIC + '-' if embedded else ''}{domain}-{config.name}"
+        runs.append(Run(place, config, tuple(range(seeds)), source))
     return runs
 
 
+def system_of(run: Run) -> System:
+    """The system that a run trains, by which tables know it."""
+    variants = [name for name in run.config.variant.split("+") if name != EMBEDDED_VARIANT]
+    return System(run.config.method, run.config.recipe, "+".join(variants))
+
+
 def find_result(run: Run) -> Result | None:
-    """What came of a run; None if it has not ended.
+    """The result of a run; None if it has not ended.
 
     Raises:
-        VbsixError: what lies in its place was made with other settings.
+        VbsixError: a result or a run of this name was made with other settings.
     """
     found = None
     for path in (run.folder / "run.json", _result_file(run)):
@@ -120,21 +120,21 @@ def find_result(run: Run) -> Result | None:
 
 
 def lacks(needs: str, run: Run, result: Result | None) -> bool:
-    """Whether a run is still to be done or to be measured: `test` is accuracy on test, all else a part of results."""
+    """Whether a run has yet to be trained or measured: `test` is accuracy on test, all else a part of results."""
     found = result or {}
     return not _is_tested(run, found) if needs == "test" else needs not in found
 
 
 def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
-    """Trains a run to its end, from where it was broken off, measures it and writes its result.
+    """Trains a run to its end, from where it was interrupted, measures it and writes its result.
 
-    If it is broken off again, what it has told so far is written as a trial.
+    If it is interrupted again, its metrics so far are written as those of an incomplete run.
 
     Args:
-        needs: what is to be in the result; the test split is not read unless this is `test`, or it was read before.
-        run: begun or not; see `find_result` for whether it can be gone on with.
+        needs: what the result must contain; the test split is read only if this is `test`, or if it was read before.
+        run: new or begun; see `find_result` for whether it can be continued.
         observer: see `train`.
-        command: how to do it again.
+        command: how to repeat it.
 
     Raises:
         Interrupted: the observer wanted to stop.
@@ -143,17 +143,19 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     begun, before = (run.folder / "run.json").exists(), find_result(run)
     if before and not begun:
         raise VbsixError(
-            f"{_result_file(run)}: does not tell {needs}, and {run.folder} is not there to be measured. Put the "
-            "run there, or take the result away to do the run again."
+            f"{_result_file(run)}: has no {needs}, and {run.folder} is not there to be measured. Put the run there, or "
+            "remove the result to train again."
         )
-    task = load_task(run.config, run.source) if begun else create_run(run)
+    dataset = read_dataset(run) if begun else create_run(run)
     reads_test = needs == "test" or _is_tested(run, before or {})
-    tested = dataclasses.replace(task, splits=_test_split(run, task) if reads_test else {})  # before hours are spent
+    tested = dataclasses.replace(
+        dataset, splits=_test_split(run, dataset) if reads_test else {}
+    )  # before hours are spent
     try:
-        trained = train(run, task, observer)
+        trained = train(run, dataset, observer)
     except Interrupted:
-        if (told := _history(run, command))["dev"]["steps"]:
-            write_json(_trial_file(run), told)
+        if (history := _history(run, command))["dev"]["steps"]:
+            write_json(_incomplete_file(run), history)
         raise
     networks, best = trained.learners.networks, trained.best
     result = {
@@ -161,20 +163,23 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
         "seconds": trained.seconds,
         "accuracy": trained.accuracies | evaluate_splits(tested, networks.policy, run.config),
         "best": {"steps": best.steps, "accuracy": evaluate_splits(tested, best.policies, run.config)},
-        "committee": {"accuracy": evaluate_committee(tested, run, best)},
-        **_look_closer(task, networks),
+        "ensemble": {"accuracy": evaluate_ensemble(tested, run, best)},
+        **_analyse(dataset, networks, run.config),
     }
     write_json(_result_file(run), result)
-    _trial_file(run).unlink(missing_ok=True)
+    _incomplete_file(run).unlink(missing_ok=True)
     return result
 
 
 def _history(run: Run, command: str) -> Result:
-    """What a run told while it was trained, and how it was made."""
+    """The metrics of a run, and how it was made."""
     rows = read_metrics(run.metrics)
     return {
-        **_identity(run),
+        "method": run.config.method,
+        "recipe": run.config.recipe,
+        "variant": run.config.variant,
         "domain": run.config.domain,
+        **_identity(run),
         "steps": max((row["step"] for row in rows), default=0),
         "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
         "dev": dev_curve(rows),
@@ -185,11 +190,14 @@ def _history(run: Run, command: str) -> Result:
 
 
 def command_for(name: str, run: Run, assignments: Sequence[str]) -> str:
-    """What to type to do a run of a target again; where its data lies is told by the last folder alone."""
+    """The command that repeats a run of a target; of the data's folder it has the last part alone."""
+    system = system_of(run)
     options = {
         "--data": Path(run.source).name,
         "--domains": run.config.domain,
-        "--methods": run.method,
+        "--methods": system.method,
+        "--recipes": system.recipe,
+        "--variants": system.variant or NO_VARIANT,
         "--seeds": str(len(run.seeds)),
     }
     changes = [f"--set={assignment}" for assignment in assignments]
@@ -212,14 +220,13 @@ def _result_file(run: Run) -> Path:
     return run.folder.parents[1] / "results" / f"{run.folder.name}.json"
 
 
-def _trial_file(run: Run) -> Path:
-    return _result_file(run).parent / TRIALS / f"{run.folder.name}.json"
+def _incomplete_file(run: Run) -> Path:
+    return _result_file(run).parent / INCOMPLETE / f"{run.folder.name}.json"
 
 
 def _identity(run: Run) -> Result:
-    """What makes a run this one and no other."""
+    """What distinguishes a run from all others."""
     return {
-        "method": run.method,
         "data": data_name(run.source),
         "seeds": list(run.seeds),
         "config": dataclasses.asdict(run.config),
@@ -232,7 +239,7 @@ def data_name(source: str) -> str:
 
 
 def _read_same(run: Run, path: Path) -> Result:
-    """What a file says of a run, if it is this run. Settings that are newer than the file have their defaults."""
+    """What a file says about a run, if it is this run. Settings that are newer than the file have their defaults."""
     found = read_json(path)
     there = flatten_json({"config": dataclasses.asdict(Config())})
     there |= flatten_json({**found, "data": data_name(str(found.get("data")))})
@@ -245,35 +252,35 @@ def _read_same(run: Run, path: Path) -> Result:
     return found
 
 
-def _look_closer(task: Task, networks: Networks) -> Result:
-    """How many programs are spurious, what the worlds in between are like, and how well a critic judges."""
-    predictions, longest = predict_longest(task, networks), max(task.config.data.evaluation)
-    found = {
-        "spurious": find_spurious(task, networks, predictions),
-        "between": {name: worlds_between(task, task.splits[name], longest, predictions[name]) for name in task.splits},
+def _analyse(dataset: Dataset, networks: Networks, config: Config) -> Result:
+    """Spurious shares, the accuracy of intermediate worlds, and the critic."""
+    predictions = predict_longest(dataset, networks, config)
+    found: Result = {
+        "spurious": spurious_shares(dataset, networks, config, predictions),
+        "intermediate": intermediate_accuracy(dataset, config, predictions),
     }
-    return found | ({"critic": judge(task, networks)} if networks.critic is not None else {})
+    return found | ({"critic": analyse_critic(dataset, networks, config)} if networks.critic is not None else {})
 
 
-def evaluate_committee(task: Task, run: Run, best: Best) -> Accuracies:
-    """The accuracy of all seeds together, each at the step at which it did best on dev; a list of one number."""
+def evaluate_ensemble(dataset: Dataset, run: Run, best: Best) -> Accuracies:
+    """The accuracy of the ensemble of all seeds, each at its best step on dev; a list of one number."""
 
     def member(place: int, seed: int) -> Parser:
         provenance = {"seed": seed, "steps": best.steps[place]}
-        return make_parser(task.domain, choose(best.policies, place), task.words, run.config, provenance)
+        return make_parser(dataset.domain, choose(best.policies, place), dataset.words, run.config, provenance)
 
-    committee = found_committee([member(place, seed) for place, seed in enumerate(run.seeds)])
-    return {name: report([predict_rows(committee, split.rows)]).accuracy for name, split in task.splits.items()}
+    ensemble = make_ensemble([member(place, seed) for place, seed in enumerate(run.seeds)])
+    return {name: report([predict_rows(ensemble, split.rows)]).accuracy for name, split in dataset.splits.items()}
 
 
 def _is_tested(run: Run, result: Result) -> bool:
     split = TEST[data_name(run.source)]
-    return all(split in result.get(name, {}).get("accuracy", {}) for name in ("best", "committee"))
+    return all(split in result.get(name, {}).get("accuracy", {}) for name in ("best", "ensemble"))
 
 
-def _test_split(run: Run, task: Task) -> dict[str, Split]:
+def _test_split(run: Run, dataset: Dataset) -> dict[str, Split]:
     name = TEST[data_name(run.source)]
-    return {name: task.splits.get(name) or Split(load_split(Path(run.source), task.domain, name))}
+    return {name: dataset.splits.get(name) or Split(load_split(Path(run.source), dataset.domain, name))}
 
 
 def dev_curve(rows: Sequence[Row]) -> dict[str, list[Any]]:

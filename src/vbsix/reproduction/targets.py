@@ -4,49 +4,61 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from vbsix.pages import MISSING
+from vbsix.data.dataset import SYNTHETIC
+from vbsix.evaluation.critic_analysis import STATES
+from vbsix.evaluation.spurious import FOUND
 from vbsix.reproduction import paper
-from vbsix.reproduction.runs import TEST, Result, data_name
-from vbsix.training.judgement import STATES
-from vbsix.training.run import Run
-from vbsix.training.spurious import FOUND
-from vbsix.training.task import SYNTHETIC
+from vbsix.reproduction.runs import NO_VARIANT, TEST, Result, System, data_name, system_of
+from vbsix.runs.folder import Run
+from vbsix.utilities.numbers import MISSING, mean_std
 
-BETWEEN = {end: f"after {end}" for end in range(1, 5)}
-"""The worlds in between of five utterances."""
-TESTED = ("last step", "best on dev", "together")
+AFTER = {end: f"after {end}" for end in range(1, 5)}
+"""The intermediate worlds of five utterances."""
+TESTED = ("last step", "best on dev", "ensemble")
 """What is measured on test."""
-TABLE1 = (
-    *("mml", "mml-64", "expert-mml", "reinforce", "vbsix", "execution-256"),
-    *("vbsix-words", "vbsix-spread", "execution-256-words", "vbsix-rests", "execution-256-rests"),
-)
-WITH_CRITIC = ("vbsix", "vbsix-rests")
+NAMES = ("domain", "method", "recipe", "variant")
+"""The columns that name a row."""
+SUFFIXES = "oov-words+suffixes"
 ABLATIONS = ("mml", "execution-only", "value-only", "vbsix")
-TABLE2 = (*ABLATIONS, *(f"{method}-rests" for method in ABLATIONS))
+BEAM_64, WIDE = System("mml", variant="beam-64"), System("execution-only", variant="beam-256")
+PLAIN = {name: System(name) for name in (*ABLATIONS, "expert-mml", "reinforce")}
+TABLE1 = (
+    *(PLAIN["mml"], BEAM_64, PLAIN["expert-mml"], PLAIN["reinforce"], PLAIN["vbsix"], WIDE),
+    *(System("vbsix", variant="oov-words"), System("vbsix", variant="oov-words+init-0.1")),
+    *(WIDE._replace(variant="beam-256+oov-words"), System("vbsix", variant=SUFFIXES)),
+    WIDE._replace(variant=f"beam-256+{SUFFIXES}"),
+)
+WITH_CRITIC = (PLAIN["vbsix"], System("vbsix", variant=SUFFIXES))
+PUBLISHED1 = tuple(
+    one._replace(recipe="published")
+    for one in (PLAIN["mml"], BEAM_64, PLAIN["expert-mml"], PLAIN["reinforce"], PLAIN["vbsix"])
+)
+PUBLISHED2 = tuple(PLAIN[name]._replace(recipe="published") for name in ABLATIONS)
+TABLE2 = (*(PLAIN[name] for name in ABLATIONS), *(System(name, variant=SUFFIXES) for name in ABLATIONS))
 
 
 @dataclass(frozen=True)
 class TableTarget:
-    """A table: some lines for each run."""
+    """A table with some rows for each run."""
 
     title: str
-    methods: tuple[str, ...]
+    systems: tuple[System, ...]
     columns: tuple[str, ...]
     rows: Callable[[Run, Result], Iterable[list[str]]]
-    """The lines of a run; its result is empty if it has not ended."""
+    """The rows of a run; its result is empty if it has not ended."""
     note: str
     needs: str = "accuracy"
-    """What must be in a result; see `lacks`."""
+    """What a result must contain; see `lacks`."""
 
 
 @dataclass(frozen=True)
 class FigureTarget:
-    """A figure: a panel for each domain, with curves of each method."""
+    """A figure with a panel for each domain and curves for each system."""
 
     title: str
-    methods: tuple[str, ...]
+    systems: tuple[System, ...]
     curves: Mapping[str, str]
     """Metrics and their labels."""
     share: bool = False
@@ -59,14 +71,26 @@ Target = TableTarget | FigureTarget
 
 def _test_rows(run: Run, result: Result) -> Iterator[list[str]]:
     split = TEST[data_name(run.source)]
-    measured = [_on(split, one) for one in (result, result.get("best", {}), result.get("committee", {}))]
+    measured = [_on(split, one) for one in (result, result.get("best", {}), result.get("ensemble", {}))]
     yield from _accuracy_rows(run, "test", measured)
 
 
 def _short_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    """One line for all numbers of utterances."""
-    last, _, together, published = list(zip(*_test_rows(run, result), strict=True))[3:]
-    yield [run.config.domain, run.method, *last, *together, *published]
+    """One row for all numbers of utterances."""
+    last, _, ensemble, published = list(zip(*_test_rows(run, result), strict=True))[len(NAMES) + 1 :]
+    yield [*_names(run), *last, *ensemble, *published]
+
+
+def _names(run: Run) -> list[str]:
+    """The cells that name a row."""
+    system = system_of(run)
+    return [run.config.domain, system.method, system.recipe, system.variant or NO_VARIANT]
+
+
+def _paper_accuracy(run: Run, split: str) -> Mapping[int, tuple[float, float]]:
+    """The paper's numbers for the system of a run, by number of utterances."""
+    system = system_of(run)
+    return paper.ACCURACY[split][run.config.domain].get((system.method, system.variant), {})
 
 
 def _dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
@@ -81,24 +105,23 @@ def _on(split: str, measured: Result) -> Mapping[str, Sequence[float]]:
 def _accuracy_rows(
     run: Run, paper_split: str, measured: Sequence[Mapping[str, Sequence[float]]]
 ) -> Iterator[list[str]]:
-    published = paper.ACCURACY[paper_split][run.config.domain].get(run.method, {})
+    published = _paper_accuracy(run, paper_split)
     for length in run.config.data.evaluation:
-        ours = [spread(one.get(str(length), []), 100) for one in measured]
-        yield [run.config.domain, run.method, str(length), *ours, _published(run, published.get(length))]
+        ours = [mean_std(one.get(str(length), []), 100) for one in measured]
+        yield [*_names(run), str(length), *ours, _published(run, published.get(length))]
 
 
 def _analysis_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    published = run.method == "vbsix"
+    published = system_of(run)[::2] == ("vbsix", "")
     for name, theirs in paper.ANALYSIS[run.config.domain].items():
         metrics = result.get("metrics", {})
-        ours = [spread(metrics.get(f"{name}{kind}", {}).get("average", [])) for kind in ("", "_longest")]
-        about = run.config.domain, run.method, name.replace("_", " ")
-        yield [*about, *ours, _published(run, theirs if published else None)]
+        ours = [mean_std(metrics.get(f"{name}{kind}", {}).get("average", [])) for kind in ("", "_longest")]
+        yield [*_names(run), name.replace("_", " "), *ours, _published(run, theirs if published else None)]
 
 
 def _prior_rows(run: Run, result: Result) -> Iterator[list[str]]:
     domain = run.config.domain
-    published = [*(work[domain] for work in paper.PRIOR_WORK.values()), paper.ACCURACY["test"][domain]["vbsix"]]
+    published = [*(work[domain] for work in paper.PRIOR_WORK.values()), paper.ACCURACY["test"][domain]["vbsix", ""]]
     for length, row in zip(run.config.data.evaluation, _test_rows(run, result), strict=True):
         yield [*row[:-1], *(_published(run, by_length.get(length)) for by_length in published)]
 
@@ -109,18 +132,18 @@ def _critic_rows(run: Run, result: Result) -> Iterator[list[str]]:
         if "people" in name and not scene:
             continue
         found = result.get("critic", {}).get(name, {"states": [], "share": []})
-        published = _published(run, theirs if scene and run.method == "vbsix" else None)
-        shown = name, spread(found["states"]), spread(found["share"], 100)
-        yield [run.config.domain, run.method, *shown, published]
+        published = _published(run, theirs if scene and system_of(run)[::2] == ("vbsix", "") else None)
+        shown = name, mean_std(found["states"]), mean_std(found["share"], 100)
+        yield [*_names(run), *shown, published]
 
 
 def _spurious_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    spurious, between = result.get("spurious", {}), result.get("between", {}).get("dev", {})
-    after = [spread(between.get(str(end), []), 100) for end in BETWEEN]
-    shares = [spread(spurious.get(name, []), 100) for name in (FOUND, "dev")]
+    spurious, intermediate = result.get("spurious", {}), result.get("intermediate", {}).get("dev", {})
+    after = [mean_std(intermediate.get(str(end), []), 100) for end in AFTER]
+    shares = [mean_std(spurious.get(name, []), 100) for name in (FOUND, "dev")]
     accuracy = _on("dev", result).get(str(max(run.config.data.evaluation)), [])
     together = correlation(spurious.get(FOUND, [None] * len(accuracy)), accuracy)
-    yield [run.config.domain, run.method, *shares, *after, spread(accuracy, 100), together]
+    yield [*_names(run), *shares, *after, mean_std(accuracy, 100), together]
 
 
 def _published(run: Run, number: float | tuple[float, float] | None) -> str:
@@ -128,13 +151,6 @@ def _published(run: Run, number: float | tuple[float, float] | None) -> str:
     if number is None or run.source == SYNTHETIC:
         return MISSING
     return "{} ± {}".format(*number) if isinstance(number, tuple) else str(number)
-
-
-def spread(values: Sequence[float | None], scale: float = 1) -> str:
-    """The mean and the standard deviation of what is known."""
-    known = [scale * value for value in values if value is not None]
-    deviation = f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else ""
-    return f"{statistics.mean(known):.1f}{deviation}" if known else MISSING
 
 
 def correlation(shares: Sequence[float | None], others: Sequence[float]) -> str:
@@ -149,69 +165,69 @@ def correlation(shares: Sequence[float | None], others: Sequence[float]) -> str:
 TARGETS: Mapping[str, Target] = {
     "table1": TableTarget(
         "Table 1: test accuracy, %",
-        TABLE1,
-        ("domain", "method", "utterances", *TESTED, "paper"),
+        (*PUBLISHED1, *TABLE1),
+        (*NAMES, "utterances", *TESTED, "paper"),
         _test_rows,
-        "Best on dev: of each seed, the policy at the step where it did best there. Together: all these policies "
-        "decide by the mean of their probabilities, summed over the programs that lead to a world.",
+        "Best on dev: each seed at the step at which it is best there. Ensemble: the mean of these policies' "
+        "probabilities, marginalised over the programs that lead to a world.",
         needs="test",
     ),
     "table2": TableTarget(
         "Table 2: dev accuracy without execution space, without a critic, without both, %",
-        TABLE2,
-        ("domain", "method", "utterances", "last step", "other phrasings", "paper"),
+        (*PUBLISHED2, *TABLE2),
+        (*NAMES, "utterances", "last step", "other phrasings", "paper"),
         _dev_rows,
-        "The method mml has neither execution space nor critic.",
+        "MML has neither execution space nor critic.",
     ),
     "figure5": FigureTarget(
         "Figure 5: hit accuracy on the longest training examples",
-        (*ABLATIONS, "execution-256"),
-        {"hit_longest": "{method}"},
+        (*PUBLISHED2, *(PLAIN[name] for name in ABLATIONS), WIDE),
+        {"hit_longest": "{system}"},
         share=True,
     ),
     "figure6": FigureTarget(
         "Figure 6: error of the value network",
-        WITH_CRITIC,
-        {"value_error": "{method}, all states", "value_error_high": "{method}, reward above 0.7"},
+        (PLAIN["vbsix"]._replace(recipe="published"), *WITH_CRITIC),
+        {"value_error": "{system}, all states", "value_error_high": "{system}, reward above 0.7"},
     ),
     "analysis": TableTarget(
         "Analysis: what the beam holds in execution space",
-        (*WITH_CRITIC, "vbsix-words"),
-        ("domain", "method", "property", "all examples", "the longest", "paper"),
+        (*WITH_CRITIC, System("vbsix", variant="oov-words")),
+        (*NAMES, "property", "all examples", "the longest", "paper"),
         _analysis_rows,
-        "Over all steps; the paper's numbers are of its examples of 5 utterances, the longest.",
+        "Averaged over all steps. The paper reports its longest examples, of 5 utterances.",
     ),
     "prior-work": TableTarget(
         "Prior work: test accuracy after training on examples of 1 and 2 utterances, %",
-        ("mml-orig", "vbsix-orig"),
-        ("domain", "method", "utterances", *TESTED, *paper.PRIOR_WORK, "paper's VBSiX"),
+        (System("mml", variant="prior-work"), System("vbsix", variant="prior-work")),
+        (*NAMES, "utterances", *TESTED, *paper.PRIOR_WORK, "paper's VBSiX"),
         _prior_rows,
-        "Prior work has medians of 5 runs; Fried et al. learned from programs, the others from the same examples as "
-        "ours, and the paper's VBSiX from the longer ones of Table 1.",
+        "Prior work reports medians of 5 runs. Fried et al. learned from programs, the others from the same examples "
+        "as ours; the paper's VBSiX learned from the longer ones of Table 1.",
         needs="test",
     ),
     "critic": TableTarget(
         "Critic: where the value network is right and where it is not, %",
-        WITH_CRITIC,
-        ("domain", "method", "states", "how many", "ours", "paper"),
+        (PLAIN["vbsix"]._replace(recipe="published"), *WITH_CRITIC),
+        (*NAMES, "states", "how many", "ours", "paper"),
         _critic_rows,
-        f"Of each seed {STATES} states of the last utterance, half of them with an estimated reward of 0 and half with "
-        "one above 0.7, from searches for training examples, whose value is off by less than 0.2 or more than 0.5. "
-        "Many differences: without reward, and the world differs from the target in 3 places or more; how many have a "
-        "value below 0.2. One difference: likewise in 1 place; a value above 0.5. Few people: with reward, and 2 in "
-        "the world at most; a value above 0.5. Many people: likewise 3 or more; a value below 0.5.",
+        f"For each seed, {STATES} states of the last utterance from searches for training examples, half with an "
+        "estimated reward of 0 and half above 0.7, whose value is off by less than 0.2 or by more than 0.5. Many "
+        "differences: no reward, and the world differs from the target in at least 3 places; the share with a value "
+        "below 0.2. One difference: no reward, and it differs in 1 place; the share above 0.5. Few people: with reward "
+        "and at most 2 people; the share above 0.5. Many people: with reward and at least 3; the share below 0.5.",
         needs="critic",
     ),
     "spurious": TableTarget(
         "Spurious programs: right in the end, wrong on the way, %",
-        tuple(dict.fromkeys((*TABLE1, *TABLE2))),
-        ("domain", "method", "found in training", "right on dev", *BETWEEN.values(), "accuracy", "correlation"),
+        tuple(dict.fromkeys((*PUBLISHED1, *PUBLISHED2, *TABLE1, *TABLE2))),
+        (*NAMES, "found in training", "right on dev", *AFTER.values(), "accuracy", "correlation"),
         _spurious_rows,
-        "Found in training: how much of the probability of what a search finds for the longest training examples "
-        "passes through a wrong world, by the policy that searches, of expert-mml the expert. Right on dev: how many "
-        "of the right predictions for the longest sequences do; after 1, 2, ...: how many of them have the right world "
-        "there. Accuracy: on dev, for the longest sequences. Correlation: over seeds, of what is found in training "
-        "with it.",
+        "Found in training: the share of the probability of the programs that a search finds for the longest training "
+        "examples, by the policy that searches (for expert-mml the expert), that passes through a wrong world. Right "
+        "on dev: the share of correct predictions for the longest sequences that does; after 1, 2, ...: the share of "
+        "them with the right world there. Accuracy: on dev, for the longest sequences. Correlation: over seeds, of the "
+        "spurious share found in training with accuracy.",
         needs="spurious",
     ),
 }
@@ -220,15 +236,17 @@ TARGETS: Mapping[str, Target] = {
 SHORT: Mapping[str, Target] = {
     "short": TableTarget(
         "Test accuracy, %",
-        ("mml", "vbsix", "vbsix-spread", "vbsix-rests", "execution-256", "execution-256-words"),
         (
-            *("domain", "method"),
-            *(f"{what}, {length}" for what in ("each seed", "together", "paper") for length in (3, 5)),
+            *(PLAIN["mml"], PLAIN["vbsix"], System("vbsix", variant="oov-words+init-0.1")),
+            *(System("vbsix", variant=SUFFIXES), WIDE, WIDE._replace(variant="beam-256+oov-words")),
+        ),
+        (
+            *NAMES,
+            *(f"{what}, {length}" for what in ("each seed", "ensemble", "paper") for length in (3, 5)),
         ),
         _short_rows,
-        "Each seed at the last step; together, six policies, each at its best on dev, decide at once.",
+        "Each seed: at the last step. Ensemble: six policies, each at its best step on dev.",
         needs="test",
     ),
-    "short2": replace(TARGETS["table2"], methods=("mml", "vbsix")),
 }
-"""Tables 1 and 2 for those who read no more than a page."""
+"""Short forms of tables."""

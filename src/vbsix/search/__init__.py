@@ -1,23 +1,29 @@
-"""The searches of the paper: one loop with two switches, the graph it discovers, and the programs in it."""
+"""The paper's searches, for one example, batched by `jax.vmap` outside.
 
-from vbsix.search.beam import Beam, Critic, Expansion, Graph, Policy, Problem, ac_score, beam_search
+| what | where |
+|---|---|
+| Algorithm 1, ProgramSearch | `program_search.py` |
+| Algorithm 1, VBSiX; the graph G | `beam.py` |
+| AC-Scorer, ranking, ε-greedy | `select.py` |
+| our selection rule | `stochastic.py` |
+| the chart P_t; merging states in execution space | `merging.py` |
+| programs and negatives out of G | `extraction.py`, `graph.py` |
+| prediction | `prediction.py` |
+| sampling for REINFORCE | `sampling.py` |
+"""
+
+from vbsix.search.beam import Beam, Candidates, Expansion, Graph, Policy, Problem, beam_search, outcome_of
 from vbsix.search.config import SearchConfig
+from vbsix.search.extraction import Negatives, Programs, complete_programs, extract_negatives, extract_programs
 from vbsix.search.graph import distances, join, next_vertex, same_vertex
-from vbsix.search.programs import (
-    Negatives,
-    Programs,
-    complete_programs,
-    elect_programs,
-    extract_negatives,
-    extract_programs,
-    predict,
-    program_search,
-)
+from vbsix.search.program_search import program_search, search_graph
 from vbsix.search.sampling import Samples, sample_programs
+from vbsix.search.select import Critic, Scorer, SelectionRule, ac_score, greedy
 from vbsix.search.statistics import Statistics, statistics
 
 __all__ = [
     "Beam",
+    "Candidates",
     "Critic",
     "Expansion",
     "Graph",
@@ -26,20 +32,23 @@ __all__ = [
     "Problem",
     "Programs",
     "Samples",
+    "Scorer",
     "SearchConfig",
+    "SelectionRule",
     "Statistics",
     "ac_score",
     "beam_search",
     "complete_programs",
     "distances",
-    "elect_programs",
     "extract_negatives",
     "extract_programs",
+    "greedy",
     "join",
     "next_vertex",
-    "predict",
+    "outcome_of",
     "program_search",
     "same_vertex",
     "sample_programs",
+    "search_graph",
     "statistics",
 ]

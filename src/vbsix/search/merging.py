@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -80,31 +80,22 @@ def _places(keys: UInt32[Array, "N 2"], size: int, number: UInt32[Array, ""]) ->
 
 
 class Merged(NamedTuple):
-    """What prefixes that lead to the same state come to, at the index of their group; elsewhere nothing."""
+    """Sums over the prefixes that lead to the same state, at the index of their group; elsewhere nothing."""
 
     log_sum: Float[Array, " N"]
     """The log of their summed probability, -inf if there is none."""
-    perturbed: Float[Array, " N"]
-    """The largest of their noisy log-probabilities; without noise, `log_sum`."""
     paths: Float[Array, " N"]
     """How many there are."""
 
 
-def merge_prefixes(
-    log_prefixes: Float[Array, " N"],
-    paths: Float[Array, " N"],
-    group: Int[Array, " N"],
-    noisy: Float[Array, " N"] | None = None,
-) -> Merged:
-    """Sums over the prefixes of each group; -inf marks a transition that no prefix takes."""
-    scores = jnp.stack([log_prefixes] if noisy is None else [log_prefixes, noisy], axis=1)
-    largest = jnp.full_like(scores, -jnp.inf).at[group].max(scores)
-    shift = jnp.where(jnp.isfinite(largest[:, 0]), largest[:, 0], 0.0)
+def merge_prefixes(log_prefixes: Float[Array, " N"], paths: Float[Array, " N"], group: Int[Array, " N"]) -> Merged:
+    """The chart P_t: sums over the prefixes of each group; -inf marks a transition that no prefix takes."""
+    largest = jnp.full_like(log_prefixes, -jnp.inf).at[group].max(log_prefixes)
+    shift = jnp.where(jnp.isfinite(largest), largest, 0.0)
     mass = jnp.exp(log_prefixes - shift[group])
     paths = jnp.where(jnp.isfinite(log_prefixes), paths, 0.0)
     sums = jnp.zeros((log_prefixes.shape[0], 2)).at[group].add(jnp.stack([mass, paths], axis=1))
-    log_sum = jnp.log(sums[:, 0]) + shift
-    return Merged(log_sum, log_sum if noisy is None else largest[:, 1], sums[:, 1])
+    return Merged(jnp.log(sums[:, 0]) + shift, sums[:, 1])
 
 
 def best_of_group(values: Float[Array, " N"], group: Int[Array, " N"]) -> Int[Array, " N"]:
@@ -113,8 +104,3 @@ def best_of_group(values: Float[Array, " N"], group: Int[Array, " N"]) -> Int[Ar
     largest = jnp.full_like(values, -jnp.inf).at[group].max(values)
     order = jnp.where(values == largest[group], jnp.arange(count, dtype=jnp.int32), count)
     return jnp.full(count, count, jnp.int32).at[group].min(order)
-
-
-def choose(tree: Any, index: Any) -> Any:
-    """The entry of every leaf at an index, or its entries at several indices of the first axis."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)

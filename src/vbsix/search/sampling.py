@@ -9,27 +9,37 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
+from vbsix.domains.execution import follow
 from vbsix.models.layers import renormalise
 from vbsix.search.beam import Policy, Problem
-from vbsix.search.exploration import behaviour
 
 
 class Samples(NamedTuple):
-    """Programs drawn from a policy."""
+    """Programs sampled from a policy."""
 
     tokens: Int[Array, "n L"]
     """Token ids, then -1."""
     states: State
-    """The state in which each token was drawn, leaves [n, L, ...]."""
+    """The state in which each token was sampled, leaves [n, L, ...]."""
     valid: Bool[Array, "n L A"]
     """Which tokens were valid there."""
+    finished: Bool[Array, " n"]
+    """Whether the program has a command for every instruction."""
     reward: Float[Array, " n"]
-    """1 for a correct program, else 0; a program that came to no end has 0."""
+    """1 for a correct program, else 0."""
 
 
-def drawing(policy: Policy, state: State, valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
-    """The log of the distribution that tokens are drawn from: π over those given as valid, mixed with a uniform one."""
-    return behaviour(renormalise(policy(state, valid), valid), valid, epsilon)
+def mix_with_uniform(log_policy: Float[Array, " A"], valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
+    """The log of (1 - ε)·π + ε·uniform over the valid tokens. What π gives to others is lost, and so are they."""
+    if epsilon == 0:
+        return log_policy
+    log_uniform = jnp.where(valid, jnp.log(epsilon) - jnp.log(jnp.maximum(jnp.sum(valid), 1)), -jnp.inf)
+    return jnp.logaddexp(jnp.log1p(-epsilon) + log_policy, log_uniform)
+
+
+def sampling_distribution(policy: Policy, state: State, valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
+    """The log of what tokens are sampled from: π over the valid tokens, mixed with a uniform distribution."""
+    return mix_with_uniform(renormalise(policy(state, valid), valid), valid, epsilon)
 
 
 def sample_programs(
@@ -42,7 +52,7 @@ def sample_programs(
     size: int,
     epsilon: float,
 ) -> Samples:
-    """Draws programs, a token at a time; see `drawing`.
+    """Samples programs, one token at a time; see `sampling_distribution`.
 
     Args:
         domain: the language.
@@ -51,27 +61,26 @@ def sample_programs(
         key: randomness.
         instructions: the largest number of instructions; sets all shapes.
         size: how many programs.
-        epsilon: see `drawing`.
+        epsilon: the weight of the uniform distribution.
     """
     length = instructions * domain.max_tokens_per_instruction
 
-    def draw(carry, step):
+    def extend(carry, step):
         state, finished = carry
         iteration, key = step
         successors, valid = domain.expand(state)
-        going = ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
-        valid &= going
-        token = jax.random.categorical(key, drawing(policy, state, valid, epsilon))
-        moved = jnp.any(valid)
-        following = jax.tree.map(lambda new, old: jnp.where(moved, new[token], old), successors, state)
+        valid &= ~finished & (iteration < problem.instructions * domain.max_tokens_per_instruction)
+        token = jax.random.categorical(key, sampling_distribution(policy, state, valid, epsilon))
+        token = jnp.where(jnp.any(valid), token, -1)
+        following = follow(successors, state, token)
         finished = domain.instructions_done(following) == problem.instructions
-        return (following, finished), (jnp.where(moved, token, -1), state, valid)
+        return (following, finished), (token, state, valid)
 
     def sample(key: PRNGKeyArray) -> Samples:
         start = domain.start(problem.world, instructions), jnp.bool_(False)
         steps = jnp.arange(length), jax.random.split(key, length)
-        (last, finished), (tokens, states, valid) = jax.lax.scan(draw, start, steps)
+        (last, finished), (tokens, states, valid) = jax.lax.scan(extend, start, steps)
         reward = finished & domain.matches(last, problem.target)
-        return Samples(tokens, states, valid, reward.astype(jnp.float32))
+        return Samples(tokens, states, valid, finished, reward.astype(jnp.float32))
 
     return jax.vmap(sample)(jax.random.split(key, size))

@@ -18,20 +18,20 @@ from vbsix.data.examples import Row
 from vbsix.data.synthetic import alchemy, scene, tangrams
 from vbsix.data.synthetic.grammar import MOST_TOKENS, PHRASINGS, Grammar, cells
 from vbsix.domains.base import Domain, State
+from vbsix.domains.execution import run_batch
 from vbsix.domains.registry import get_domain
-from vbsix.errors import UnknownName, VbsixError
-from vbsix.execution import run_batch
+from vbsix.utilities.errors import UnknownName, VbsixError
 
 GRAMMARS = {"alchemy": alchemy.GRAMMAR, "scene": scene.GRAMMAR, "tangrams": tangrams.GRAMMAR}
 
 _DESKS = 1024
 """How many rows are written side by side; always the same, so that the executor compiles once."""
 _COMMANDS = 5
-"""Capacity of the executor's history where less would do, likewise."""
+"""Smallest capacity of the executor's history."""
 _PATIENCE = 30
-"""Proposals that may fail one after the other before a row starts anew."""
+"""Proposals that may fail one after the other before a row is restarted."""
 _MOST_STARTS = 100
-"""Starts after which a row is given up: there are not so many different ones."""
+"""Restarts after which a row is given up: there are too few different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def generate(domain_name: str, rows: int, seed: int, utterances: int = 5, phrasi
             `held-out` no others.
 
     Raises:
-        VbsixError: an argument is wrong, or there are not so many different rows.
+        VbsixError: an argument is wrong, or there are too few different rows.
     """
     if domain_name not in GRAMMARS:
         raise UnknownName("domain", domain_name, GRAMMARS)
@@ -78,10 +78,10 @@ class _Draft:
         self.start()
 
     def start(self) -> None:
-        """Begins the row anew, in another world."""
+        """Restarts the row in another world."""
         self.starts += 1
         if self.starts > _MOST_STARTS:
-            raise VbsixError(f"there are not so many different rows (gave up at {self.name}): ask for fewer.")
+            raise VbsixError(f"there are too few different rows (gave up at {self.name}): ask for fewer.")
         self.worlds = [self.grammar.first_world(self.random)]
         self.texts: list[str] = []
         self.story = self.grammar.begin(self.worlds[0], self.random)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vbsix.data.synthetic.corpus import Synthetic, generate
-from vbsix.errors import VbsixError
+from vbsix.utilities.errors import VbsixError
 
 SPLITS = {"train": 0.8, "dev": 0.1, "test": 0.1}
 """The share of the rows that goes into each file."""

@@ -1,0 +1,1 @@
+"""Every setting of a run: the schema, its presets, and its TOML form."""

@@ -1,0 +1,186 @@
+"""Every method, recipe, variant and domain, each a handful of settings.
+
+A *method* is what the paper compares. A *recipe* says how search explores, what the networks learn from, and how they
+are initialised: `published` follows the paper and the code that it extends (Guu et al. 2017, "the reference code"),
+`stochastic` is ours. A *variant* is a named change on top, or several joined by `+`. Settings that nothing here names
+have the defaults of the dataclasses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from vbsix.config.schema import Config, override
+from vbsix.data.examples import PAPER_SETTINGS
+from vbsix.utilities.errors import UnknownName
+
+Settings = Mapping[str, Any]
+DataKind = Literal["scone", "synthetic", "json-lines"]
+
+METHODS: Mapping[str, Settings] = {
+    "vbsix": {"search.space": "execution", "training.critic": True, "training.objective": "mml"},
+    "mml": {"search.space": "program", "training.critic": False, "training.objective": "mml"},
+    "execution-only": {"search.space": "execution", "training.critic": False, "training.objective": "mml"},
+    "value-only": {"search.space": "program", "training.critic": True, "training.objective": "mml"},
+    "expert-mml": {"search.space": "program", "training.critic": False, "training.objective": "expert-mml"},
+    "reinforce": {"search.space": "program", "training.critic": False, "training.objective": "reinforce"},
+}
+"""VBSiX, the paper's baselines and its two ablations."""
+
+RECIPES: Mapping[str, Settings] = {
+    "published": {
+        "data.glove_words": 20000,
+        "data.normalise": False,
+        "network.initialisation": "reference",
+        "network.output_biases": True,
+        "network.renormalise": False,
+        "search.selection": "epsilon-greedy",
+        "search.epsilon": 0.15,
+        "training.programs": "extracted",
+        "training.labels": "paper",
+        "training.critic_updates": "always",
+        "training.sample_gradient": "policy",
+    },
+    "stochastic": {
+        "data.glove_words": 0,
+        "data.normalise": True,
+        "network.initialisation": "small",
+        "network.output_biases": False,
+        "network.renormalise": True,
+        "search.selection": "stochastic",
+        "search.epsilon": 0.1,
+        "training.programs": "graph",
+        "training.labels": "graph",
+        "training.critic_updates": "with-hits",
+        "training.sample_gradient": "mixture",
+    },
+}
+"""The paper with its reference code, and our recipe, chosen on SCONE's dev set."""
+
+PUBLISHED_SIZES: Settings = {
+    "search.negatives": 1024,
+    "search.prune_dead_ends": False,
+    "training.policy_states": 2048,
+    "training.value_states": 2048,
+}
+"""Whatever the data: a negative for every incorrect terminal state, no state left out, no dead end known."""
+DEFAULT_METHOD: Mapping[DataKind, str] = {"scone": "vbsix", "synthetic": "vbsix", "json-lines": "execution-only"}
+"""The default for each kind of data. Runs on JSON lines are too short for a critic."""
+DEFAULT_RECIPE = "stochastic"
+
+VARIANTS: Mapping[str, Settings] = {
+    "beam-64": {"search.beam": 64},
+    "beam-256": {"search.beam": 256, "training.policy_states": 1024},
+    "oov-words": {"data.oov_min_count": 3},
+    "init-0.1": {"network.initialisation": "small", "network.token_init_std": 0.1},
+    "suffixes": {"data.suffixes": True, "training.curriculum_steps": 2000, "training.decay_share": 0.3},
+    "prior-work": {"data.split": "train-orig", "data.lengths": (0,)},  # 0: the whole row
+    "five-instructions": {
+        "data.lengths": (1, 2, 3, 4, 5),
+        "data.evaluation": (3, 5),
+        "training.steps": 5000,
+        "training.value_ranking_start": 3000,
+        "training.policy_states": 256,
+        "training.value_states": 256,
+    },
+}
+"""Named changes: a wider beam, vectors for out-of-vocabulary words, a larger initial scale of token embeddings, suffix
+examples with a curriculum and a decaying learning rate, the training examples of prior work; on the embedded corpus,
+sequences as long as SCONE's."""
+VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
+    ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
+}
+
+PAPER_BY_DOMAIN: Mapping[str, Settings] = {
+    "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
+    "alchemy": {"training.steps": 31500, "training.value_ranking_start": 5000, "training.baseline": 1e-2},
+    "tangrams": {"training.steps": 40000, "training.value_ranking_start": 10000, "training.baseline": 1e-3},
+}
+"""The paper's hyper-parameters that depend on the domain."""
+RECIPE_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
+    ("stochastic", "scene"): {"network.renormalise": False, "search.prune_dead_ends": True},
+}
+"""Chosen on dev for a domain, for all methods but REINFORCE."""
+
+QUICK: Settings = {
+    "data.lengths": (1, 2, 3),
+    "data.evaluation": (1, 2, 3),
+    "data.max_words": 15,
+    "search.beam": 64,
+    "search.negatives": 16,
+    "training.steps": 1000,
+    "training.value_ranking_start": 700,
+    "training.policy_states": 128,
+    "training.value_states": 128,
+    "run.evaluate_every": 500,
+    "run.checkpoint_every": 100,
+}
+"""For the embedded corpus: learns in minutes on two cores."""
+QUICK_BY_DOMAIN: Mapping[str, Settings] = {
+    "scene": {
+        "search.prune_dead_ends": True,
+        "training.curriculum_steps": 700,
+        "training.steps": 2000,
+        "training.value_ranking_start": 1500,
+    }
+}
+"""Scene prunes dead ends and trains longer: most of its stacks are dead ends, and its commands have many arguments."""
+JSON_LINES: Settings = {**QUICK, "data.lengths": (0,), "data.evaluation": (0,), "data.max_words": 20}
+"""For examples in JSON lines, of any domain."""
+
+
+def preset(
+    domain: str,
+    method: str | None = None,
+    recipe: str = DEFAULT_RECIPE,
+    variant: str = "",
+    *,
+    data: DataKind = "scone",
+) -> Config:
+    """The settings of a method with a recipe and a variant.
+
+    Args:
+        domain: its name; a domain that the paper does not have gets the defaults.
+        method: a key of `METHODS`; None for the default of this kind of data.
+        recipe: a key of `RECIPES`.
+        variant: keys of `VARIANTS` joined by `+`; empty for none.
+        data: the paper's sizes, steps and examples for SCONE; quick ones for the embedded corpus and for JSON lines.
+    """
+    method = method or DEFAULT_METHOD[data]
+    settings = {**_find("recipe", recipe, RECIPES), **_find("method", method, METHODS)}
+    settings |= _sizes(domain, method, recipe, data)  # the quick ones override the recipe's
+    for name in filter(None, variant.split("+")):
+        settings |= {**_find("variant", name, VARIANTS), **VARIANT_BY_DOMAIN.get((name, domain), {})}
+    if recipe == "published":
+        settings |= PUBLISHED_SIZES
+        if settings["search.space"] == "program":
+            settings["search.program_beam"] = settings.get("search.beam", 32)  # as many programs as the beam has slots
+    names = {"domain": domain, "method": method, "recipe": recipe, "variant": variant}
+    return override(Config(), {**names, **settings})
+
+
+def data_kind(source: str) -> DataKind:
+    """The kind of data that `--data` names."""
+    return "synthetic" if source == "synthetic" else "json-lines" if source.endswith(".jsonl") else "scone"
+
+
+def _sizes(domain: str, method: str, recipe: str, data: DataKind) -> dict[str, Any]:
+    if data == "json-lines":
+        return dict(JSON_LINES)
+    if data == "synthetic":
+        return {**QUICK, **QUICK_BY_DOMAIN.get(domain, {})}
+    settings = dict(PAPER_BY_DOMAIN.get(domain, {}))
+    if method != "reinforce":  # which does not search
+        settings |= RECIPE_BY_DOMAIN.get((recipe, domain), {})
+    if domain in PAPER_SETTINGS:
+        paper = PAPER_SETTINGS[domain]
+        settings |= {"data.lengths": paper.training, "data.evaluation": paper.evaluation}
+        settings |= {"data.max_words": paper.max_words}
+    return settings
+
+
+def _find(kind: str, name: str, known: Mapping[str, Settings]) -> Settings:
+    if name not in known:
+        raise UnknownName(kind, name, known)
+    return known[name]

@@ -1,0 +1,76 @@
+"""Settings as text: TOML files, and assignments such as `search.beam=64`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import textwrap
+import tomllib
+import typing
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from vbsix.config.schema import Config, flatten
+from vbsix.utilities.errors import VbsixError
+
+
+def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Settings given as `search.beam=64`; values are read as TOML, or else as plain text."""
+    settings = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise VbsixError(f"{assignment!r} is not a setting: write NAME=VALUE, as in search.beam=64.")
+        if name.strip() in ("method", "recipe", "variant"):
+            raise VbsixError(f"{name.strip()} is not a setting to change: give --{name.strip()} {text.strip()}.")
+        settings[name.strip()] = _read_value(text.strip())
+    return settings
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file."""
+    try:
+        return dict(flatten(tomllib.loads(path.read_text(encoding="utf-8"))))
+    except FileNotFoundError:
+        raise VbsixError(f"{path}: no such file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise VbsixError(f"{path}: not a TOML file: {error}") from error
+
+
+def to_toml(config: Config) -> str:
+    """The config as a TOML text that `read_toml` reads, with a comment that explains each setting."""
+    lines, tables = [], []
+    for entry in dataclasses.fields(config):
+        value = getattr(config, entry.name)
+        if dataclasses.is_dataclass(value):
+            tables += ["", f"[{entry.name}]"]
+            for inner in dataclasses.fields(value):
+                tables += _lines(value, inner)
+        else:
+            lines += _lines(config, entry)
+    return "\n".join([*lines, *tables]) + "\n"
+
+
+def write_value(value: Any) -> str:
+    """A setting's value in TOML."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(write_value, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def _lines(section: Any, entry: dataclasses.Field[Any]) -> Iterator[str]:
+    wanted = typing.get_type_hints(type(section))[entry.name]
+    choices = typing.get_args(wanted) if typing.get_origin(wanted) is Literal else entry.metadata["bounds"].names
+    meaning = entry.metadata["help"] + (f" One of: {', '.join(choices)}." if choices else "")
+    yield from textwrap.wrap(meaning, 100, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+    yield f"{entry.name} = {write_value(getattr(section, entry.name))}"
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

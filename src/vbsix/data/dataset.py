@@ -1,0 +1,179 @@
+"""What a run learns from and is evaluated on: examples of SCONE, of the embedded corpus or of JSON lines, and words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vbsix.data.config import DataConfig
+from vbsix.data.examples import Arrays, Example, Row, prefixes, suffixes, to_arrays
+from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines
+from vbsix.data.scone import load_split, scone_folder
+from vbsix.data.words import Words, load_words, random_words
+from vbsix.domains.base import Domain
+from vbsix.domains.registry import is_built_in
+from vbsix.utilities.errors import VbsixError
+
+SYNTHETIC = "synthetic"
+"""The name of the embedded corpus."""
+CHECKED = 16
+"""Examples that a domain is checked with before it is used."""
+GLOVE = Path("glove", "glove.6B.100d.txt")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows that a parser is evaluated on."""
+
+    rows: Sequence[Row]
+    programs: Sequence[tuple[str, ...]] | None = None
+    """The program that each utterance means, where it is known."""
+
+    def examples(self, length: int) -> list[Example]:
+        """An example of the first `length` utterances of each row."""
+        return prefixes(self.rows, (length,))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All the data of a run."""
+
+    domain: Domain
+    words: Words
+    examples: Sequence[Example]
+    """To learn from."""
+    splits: dict[str, Split]
+    """To evaluate on."""
+    max_words: int
+    """Words of an instruction that are read."""
+    train: Split = Split(())
+    """The rows that the examples come from. Nothing learns from their intermediate worlds."""
+
+    @property
+    def most_instructions(self) -> int:
+        return max(len(example.instructions) for example in self.examples)
+
+    def arrays(self, examples: Sequence[Example], most: int | None = None) -> Arrays:
+        """Examples as arrays with room for `most` instructions, or as many as the longest has."""
+        most = most or max(len(example.instructions) for example in examples)
+        return to_arrays(self.domain, examples, self.words, most, self.max_words)
+
+    def fingerprint(self) -> str:
+        """Identifies what is learned from, so that a run is not resumed on other data."""
+        texts = [(example.context, example.instructions, example.target) for example in self.examples]
+        spec = () if is_built_in(self.domain) else (self.domain.observation_spec(),)
+        digest = hashlib.sha256(repr((self.domain.tokens, self.words.words, texts, *spec)).encode())
+        digest.update(np.ascontiguousarray(self.words.vectors).tobytes())
+        return digest.hexdigest()
+
+
+def load_dataset(
+    config: DataConfig,
+    domain: Domain,
+    source: str,
+    *,
+    word_size: int,
+    shortest_first: bool = False,
+    words: Words | None = None,
+) -> Dataset:
+    """Reads the data of a run.
+
+    Args:
+        config: which rows and which prefixes of them are examples.
+        domain: the language.
+        source: a folder with SCONE's files (and GloVe's, if there), a file of JSON lines, or `synthetic`.
+        word_size: the length of word vectors.
+        shortest_first: sort the training examples by length, as a curriculum needs them.
+        words: a vocabulary of one's own; None takes GloVe's, or random vectors where there is no GloVe.
+    """
+    unread: list[Row] = []
+    vectors = None
+    if source == SYNTHETIC:
+        if not is_built_in(domain):
+            raise VbsixError(f"there is no embedded corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
+        train, splits = _synthetic(config, domain.name)
+    elif source.endswith(SUFFIX):
+        train, splits = _json_lines(config, source, domain)
+    else:
+        folder = Path(source)
+        if not folder.is_dir():
+            wanted = f"a folder with SCONE's files, a file of JSON lines (*{SUFFIX}), or `{SYNTHETIC}`"
+            raise VbsixError(f"{source}: no such folder; give {wanted}.")
+        train = load_split(folder, domain, config.split)
+        splits = {"dev": Split(load_split(folder, domain, "dev"))}
+        # The vocabulary covers what a parser may ever read. Of test, only the words are read here.
+        has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
+        unread = load_split(folder, domain, "test") if has_test else []
+        vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
+    examples = prefixes(train, config.lengths)
+    if config.suffixes:
+        examples += suffixes(examples)
+    if shortest_first:
+        examples.sort(key=lambda example: len(example.instructions))
+    rows = [*train, *(row for split in splits.values() for row in split.rows), *unread]
+    texts = [utterance for row in rows for utterance in row.utterances]
+    if words is None:
+        words = _vocabulary(config, vectors, texts, train, word_size)
+    if (found := words.vectors.shape[1]) != word_size:
+        raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
+    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train))
+
+
+def _vocabulary(
+    config: DataConfig, vectors: Path | None, texts: Sequence[str], train: Sequence[Row], word_size: int
+) -> Words:
+    if vectors is None:
+        return random_words(texts, word_size, normalise=config.normalise)
+    words = load_words(vectors, texts, config.glove_words or None, config.normalise)
+    if config.oov_min_count:
+        return words.with_oov([text for row in train for text in row.utterances], config.oov_min_count)
+    return words
+
+
+def _glove_files(folder: Path) -> list[Path]:
+    return [folder / GLOVE, folder / GLOVE.name, scone_folder(folder).parent / GLOVE]
+
+
+def _json_lines(config: DataConfig, source: str, domain: Domain) -> tuple[list[Row], dict[str, Split]]:
+    """Examples in JSON lines to learn from, and those of another file or a share of the first."""
+    rows = read_json_lines(Path(source), domain)
+    check_own_domain(domain, rows)
+    if config.dev_file:
+        return rows, {"dev": Split(read_json_lines(Path(config.dev_file), domain))}
+    train, dev = hold_out(rows, config.dev_share)
+    return train, {"dev": Split(dev)}
+
+
+def check_own_domain(domain: Domain, rows: Sequence[Row]) -> None:
+    """Refuses a domain that would mislead a search, as far as a few of its worlds show. Built-in ones have tests."""
+    if not is_built_in(domain):
+        from vbsix.testing import check_domain
+
+        longest = max(len(row.utterances) for row in rows)
+        check_domain(domain, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
+
+
+def _synthetic(config: DataConfig, domain: str) -> tuple[list[Row], dict[str, Split]]:
+    """Rows to learn from, others with the same phrasings, and others with held-out phrasings."""
+    from vbsix.data.synthetic import generate
+
+    longest = max(*config.lengths, *config.evaluation, 2 if config.split == "train-orig" else 1)
+
+    def split(rows: int, seed: int, phrasings: str) -> Split:
+        made = generate(domain, rows, seed, utterances=longest, phrasings=phrasings)
+        return Split([one.row for one in made], [one.programs for one in made])
+
+    train = list(split(config.synthetic_rows, 1, "seen").rows)
+    known = {(row.worlds[0], row.utterances) for row in train}
+    dev = split(config.synthetic_dev_rows, 2, "seen")
+    if any((row.worlds[0], row.utterances) in known for row in dev.rows):
+        new = [place for place, row in enumerate(dev.rows) if (row.worlds[0], row.utterances) not in known]
+        programs = dev.programs or []
+        dev = Split([dev.rows[place] for place in new], [programs[place] for place in new])
+    if config.split == "train-orig":
+        train = [Row(row.id, row.worlds[: end + 1], row.utterances[:end]) for row in train for end in (1, 2)]
+    return train, {"dev": dev, "held-out": split(config.synthetic_dev_rows, 3, "held-out")}

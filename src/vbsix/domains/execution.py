@@ -1,0 +1,107 @@
+"""Running programs by hand, through the same compiled `expand` that search uses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from vbsix.domains.base import Domain, State
+from vbsix.domains.registry import get_domain
+from vbsix.utilities.errors import InvalidProgram, UnknownName
+
+MOST_TOKENS = 1000
+"""Longest program that `execute` takes."""
+
+
+class Step(NamedTuple):
+    """What a token of a program led to."""
+
+    token: str
+    world: str
+    stack: list[str]
+    """Elements as text, bottom first."""
+    commands: int
+    """Commands done so far."""
+
+
+def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> list[Step]:
+    """Runs a program on a world, token by token.
+
+    Args:
+        domain: a domain or its name.
+        world: the world's text form.
+        program: tokens separated by white space, or a sequence of tokens; at most `MOST_TOKENS` of them.
+
+    Raises:
+        InvalidWorld: the world does not parse.
+        InvalidProgram: a token is unknown or cannot be executed where it stands.
+    """
+    domain = get_domain(domain) if isinstance(domain, str) else domain
+    tokens = tuple(program.split() if isinstance(program, str) else program)
+    if len(tokens) > MOST_TOKENS:
+        raise InvalidProgram(MOST_TOKENS, tokens[MOST_TOKENS], f"a program has at most {MOST_TOKENS} tokens")
+    # A power of two, so that few sizes are compiled; each command has at least one token.
+    capacity = max(8, 1 << len(tokens).bit_length())
+    with domain.alone():
+        state = jax.block_until_ready(domain.start(domain.parse_world(world), capacity))
+        domain.raise_failure()
+        return _run(domain, state, tokens)
+
+
+def _run(domain: Domain, state: State, tokens: Sequence[str]) -> list[Step]:
+    steps = []
+    for position, token in enumerate(tokens):
+        if token not in domain.tokens:
+            raise InvalidProgram(position, str(token), str(UnknownName("token", str(token), domain.tokens)))
+        successor, valid, done = jax.block_until_ready(_advance(domain, state, domain.tokens.index(token)))
+        domain.raise_failure()
+        if not valid:
+            raise InvalidProgram(position, token, domain.explain(state, token) or "not valid here")
+        state = jax.tree.map(np.asarray, successor)
+        text = domain.format_target(domain.world(state))
+        steps.append(Step(token, text, domain.format_state(state), int(done)))
+    return steps
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _advance(domain: Domain, state: State, token: Int[Array, ""]) -> tuple[State, Bool[Array, ""], Int[Array, ""]]:
+    """The successor by one token, whether it is valid, and how many instructions are done in it."""
+    successor, valid = apply_token(domain, state, token)
+    return successor, valid, domain.instructions_done(successor)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def run_batch(domain: Domain, states: State, programs: Int[Array, "N T"]) -> tuple[State, Bool[Array, " N"]]:
+    """Runs a program on each state of a batch; a program is token ids padded with -1.
+
+    Returns:
+        The states reached, and whether each program was valid; a state stays where its program became invalid.
+    """
+
+    def step(carry, token):
+        state, ok = carry
+        after, valid = apply_token(domain, state, jnp.where(ok, token, -1))
+        return (after, ok & valid), None
+
+    def run(state, program):
+        return jax.lax.scan(step, (state, jnp.bool_(True)), program)[0]
+
+    return jax.vmap(run)(states, programs)
+
+
+def apply_token(domain: Domain, state: State, token: Int[Array, ""]) -> tuple[State, Bool[Array, ""]]:
+    """The state after one token, and whether the token is valid; an invalid one, and -1 for none, changes nothing."""
+    successors, valid = domain.expand(state)
+    ok = (token < 0) | valid[token]
+    return follow(successors, state, jnp.where(ok, token, -1)), ok
+
+
+def follow(successors: State, state: State, token: Int[Array, ""]) -> State:
+    """The successor by a token, out of all successors of a state; the state itself for -1."""
+    return jax.tree.map(lambda new, old: jnp.where(token >= 0, new[token], old), successors, state)

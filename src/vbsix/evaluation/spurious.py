@@ -1,0 +1,175 @@
+"""Spurious programs: those that lead to the right world through a wrong one.
+
+Intermediate worlds are read after training alone. Nothing learns from them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from vbsix.config.schema import Config
+from vbsix.data.dataset import Dataset, Split
+from vbsix.data.examples import Arrays, Row
+from vbsix.domains.base import Domain, State
+from vbsix.evaluation.accuracy import Predicted, predict_examples
+from vbsix.evaluation.training_search import MOST_SEARCHED, search_training_example
+from vbsix.models.heads import Networks
+from vbsix.search import Graph
+from vbsix.training.forward_backward import forward_backward
+from vbsix.utilities.trees import choose
+
+FOUND = "train"
+"""Stands for the programs that searches find for training rows."""
+Shares = list[float | None]
+"""For each seed; None where there is nothing to count."""
+
+
+def is_spurious(right: Sequence[bool | None]) -> bool | None:
+    """Whether a program is spurious, given whether the world after each command is right.
+
+    Only a correct program, one whose last world is right, can be spurious. None where that is not known.
+    """
+    return None if None in right or not right[-1] else not all(right)
+
+
+def predict_longest(dataset: Dataset, networks: Networks, config: Config) -> dict[str, Predicted]:
+    """Each seed's predictions for the longest examples of each split, compared with all worlds that are known."""
+    length = max(config.data.evaluation)
+    predictions = {}
+    for name, split in dataset.splits.items():
+        examples = split.examples(length)
+        predictions[name] = predict_examples(
+            dataset.domain,
+            networks.policy,
+            dataset.words.vectors,
+            dataset.arrays(examples),
+            _worlds(dataset, split.rows, length) if length else None,
+            beam=config.run.evaluation_beam,
+            batch=config.run.evaluation_batch,
+        )
+    return predictions
+
+
+def spurious_shares(
+    dataset: Dataset, networks: Networks, config: Config, predictions: Mapping[str, Predicted]
+) -> dict[str, Shares]:
+    """The spurious share of each seed's correct predictions, and of what its searches find for training rows."""
+    length = max(config.data.evaluation)
+    shares = {
+        name: [
+            _mean(is_spurious(row.tolist()) for row in of_seed) for of_seed in _correct(dataset, name, length, found)
+        ]
+        for name, found in predictions.items()
+    }
+    return shares | {FOUND: spurious_finds(dataset, networks, config, min(length, dataset.most_instructions))}
+
+
+def intermediate_accuracy(
+    dataset: Dataset, config: Config, predictions: Mapping[str, Predicted]
+) -> dict[str, dict[str, Shares]]:
+    """For each split and each number of utterances but the last, the share of correct predictions right there."""
+    length = max(config.data.evaluation)
+    return {
+        name: {
+            str(end): [_mean(of_seed[:, end - 1]) for of_seed in _correct(dataset, name, length, found)]
+            for end in range(1, length)
+        }
+        for name, found in predictions.items()
+    }
+
+
+def _correct(dataset: Dataset, split: str, length: int, found: Predicted) -> list[Bool[np.ndarray, "n M"]]:
+    """For each seed, which worlds are right of its correct predictions for rows with all worlds known."""
+    known = _known(dataset.splits[split], length)
+    return [right[known][correct[known]] for right, correct in zip(found.right, found.correct, strict=True)]
+
+
+def spurious_finds(dataset: Dataset, networks: Networks, config: Config, length: int) -> Shares:
+    """For each seed, the spurious share of what its searches find for training rows; None if nothing is found.
+
+    Programs count by the probability that the policy which searches gives them, an expert if there is one.
+
+    Args:
+        dataset: the data.
+        networks: leaves have a leading axis over seeds.
+        config: how to search.
+        length: how many of the rows' first utterances are searched for.
+    """
+    seeds = jax.tree.leaves(networks)[0].shape[0]
+    rows = [dataset.train.rows[place] for place in _known(dataset.train, length)[:MOST_SEARCHED]]
+    if not rows:
+        return [None] * seeds
+    examples, worlds = dataset.arrays(Split(rows).examples(length)), _worlds(dataset, rows, length)
+    with dataset.domain.alone():
+        found = _search(dataset.domain, config, networks, jnp.asarray(dataset.words.vectors), examples, worlds)
+        hit, share = map(np.asarray, found)
+        dataset.domain.raise_failure()
+    return [_mean(share[seed][hit[seed]]) for seed in range(seeds)]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _search(
+    domain: Domain, config: Config, networks: Networks, vectors: Array, examples: Arrays, worlds: Any
+) -> tuple[Bool[Array, "S N"], Float[Array, "S N"]]:
+    """Whether a search finds a program, and the spurious share of what it finds."""
+
+    def of_seed(networks: Networks):
+        def of_example(case: tuple[Arrays, Any]):
+            example, worlds = case
+            _, graph = search_training_example(domain, config, networks, vectors, example)
+            return graph.hit, spurious_posterior(domain, graph, worlds)
+
+        return jax.lax.map(of_example, (examples, worlds), batch_size=config.training.batch)
+
+    return jax.lax.map(of_seed, networks)
+
+
+def spurious_posterior(domain: Domain, graph: Graph, worlds: Any) -> Float[Array, ""]:
+    """The share of the probability of all correct paths of a graph that runs through a wrong world.
+
+    Args:
+        domain: the language.
+        graph: of a search.
+        worlds: the right world after each command; leaves [M, ...].
+    """
+
+    def keeps_to_worlds(state: State) -> Bool[Array, " A"]:
+        def ends_right(successor: State) -> Bool[Array, ""]:
+            done = domain.instructions_done(successor)
+            wanted = choose(worlds, jnp.maximum(done - 1, 0))
+            return (done == domain.instructions_done(state)) | domain.matches(successor, wanted)
+
+        return jax.vmap(ends_right)(domain.expand(state)[0])
+
+    right = jax.vmap(jax.vmap(keeps_to_worlds))(graph.beam.states)
+    log_policy = jnp.where(right, graph.expansion.log_policy, -jnp.inf)
+    log_all, log_right = (forward_backward(graph, each).log_reward[0, 0] for each in (None, log_policy))
+    return jnp.where(jnp.isfinite(log_all), 1.0 - jnp.exp(log_right - jnp.where(graph.hit, log_all, 0.0)), 0.0)
+
+
+def _known(split: Split, length: int) -> list[int]:
+    """The rows that have the world after each of their first utterances."""
+    return [
+        place
+        for place, row in enumerate(split.rows)
+        if 0 < length <= len(row.utterances) and None not in row.worlds[: length + 1]
+    ]
+
+
+def _worlds(dataset: Dataset, rows: Sequence[Row], length: int) -> Any:
+    """The world after each of the first utterances, leaves [N, M, ...]; the last one stands for those not known."""
+    parse = functools.cache(dataset.domain.parse_target)
+    targets = [parse(str(world or row.worlds[length])) for row in rows for world in row.worlds[1 : length + 1]]
+    return jax.tree.map(lambda *leaves: np.stack(leaves).reshape(len(rows), length, *np.shape(leaves[0])), *targets)
+
+
+def _mean(values: Any) -> float | None:
+    found = [float(value) for value in values]
+    return float(np.mean(found)) if found else None

@@ -1,0 +1,145 @@
+"""Networks as functions of one state of an example. Search, training and prediction all get them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from vbsix.data.examples import Arrays
+from vbsix.domains.base import Domain, State, Target
+from vbsix.models.config import POLICIES, NetworkConfig
+from vbsix.models.critic import Critic, CriticTables
+from vbsix.models.encoder import StackEncoder, encode_all
+from vbsix.models.ensemble import Ensemble
+from vbsix.models.policy import PolicyNetwork
+from vbsix.utilities.errors import VbsixError
+
+PolicyHead = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
+ValueHead = Callable[[State], Float[Array, ""]]
+
+
+class Networks(NamedTuple):
+    """What is trained."""
+
+    policy: PolicyNetwork
+    critic: Critic | None
+    expert: PolicyNetwork | None
+    """The policy that sees the target, for Expert-MML."""
+
+
+class Tables(NamedTuple):
+    """What the networks compute once for all states of an example."""
+
+    policy: Any
+    critic: CriticTables | None = None
+    expert: Any = None
+
+
+class Heads(NamedTuple):
+    """The networks as functions of one state of an example."""
+
+    policy: PolicyHead
+    critic_logit: ValueHead | None = None
+    expert: PolicyHead | None = None
+
+    @property
+    def actor(self) -> PolicyHead:
+        """The policy that searches: the expert where there is one."""
+        return self.expert or self.policy
+
+    @property
+    def critic(self) -> ValueHead | None:
+        """V of a state."""
+        logit = self.critic_logit
+        return None if logit is None else (lambda state: jax.nn.sigmoid(logit(state)))
+
+
+def create_networks(
+    domain: Domain, config: NetworkConfig, key: PRNGKeyArray, *, critic: bool, expert: bool
+) -> Networks:
+    """Networks with initial parameters."""
+    policy_key, critic_key, expert_key = jax.random.split(key, 3)
+    policy = POLICIES.get(config.policy)
+    return Networks(
+        policy=policy(domain, config, key=policy_key),
+        critic=Critic(domain, config, key=critic_key) if critic else None,
+        expert=policy(domain, config, key=expert_key, sees_target=True) if expert else None,
+    )
+
+
+def read_example(
+    domain: Domain,
+    networks: Networks,
+    vectors: Float[Array, "V word"],
+    example: Arrays,
+    dropout: float = 0.0,
+    key: PRNGKeyArray | None = None,
+) -> Tables:
+    """Reads an example's words once, for all its states; `dropout` needs a key."""
+    policy, critic, expert = networks
+    encoders = [
+        policy.utterances,
+        *([critic.next_utterance] if critic else []),
+        *([expert.utterances] if expert else []),
+    ]
+    keys = iter(jax.random.split(key, 3)) if key is not None else None
+
+    def drop(numbers: Array) -> Array:
+        return eqx.nn.Dropout(dropout)(numbers, key=next(keys)) if dropout and keys else numbers
+
+    utterances, *others = encode_all(encoders, drop(vectors[example.words]), example.words > 0)
+    utterances = utterances._replace(summary=drop(utterances.summary), memory=drop(utterances.memory))
+    target = domain.observe_target(example.target)
+    return Tables(
+        policy.prepare(utterances),
+        critic.prepare(stack_encoder(policy), utterances, others[0], example.instructions, target) if critic else None,
+        expert.prepare(others[-1], target) if expert else None,
+    )
+
+
+def stack_encoder(policy: PolicyNetwork) -> StackEncoder:
+    """The policy's stack encoder, which the critic reads too."""
+    stack = getattr(policy, "stack", None)
+    if not isinstance(stack, StackEncoder):
+        raise VbsixError("a policy network that is trained beside a critic needs a StackEncoder as `stack`.")
+    return stack
+
+
+def make_heads(domain: Domain, networks: Networks, tables: Tables) -> Heads:
+    """The networks as functions of one state of the example that was read."""
+    critic = expert = None
+    if networks.critic is not None and tables.critic is not None:
+        critic = networks.critic.for_example(domain, tables.critic)
+    if networks.expert is not None and tables.expert is not None:
+        expert = networks.expert.for_example(domain, tables.expert)
+    return Heads(networks.policy.for_example(domain, tables.policy), critic, expert)
+
+
+def policy_head(
+    domain: Domain, policy: PolicyNetwork | Ensemble, projections: Float[Any, "V projected"], words: Int[Any, "M T"]
+) -> PolicyHead:
+    """A trained policy as a function of one state, for words given by the policy's projections of them."""
+    projected, mask = jnp.asarray(projections)[words], jnp.asarray(words) > 0
+    return policy.for_example(domain, policy.read(projected, mask))
+
+
+def critic_tables(
+    domain: Domain,
+    policy: PolicyNetwork,
+    projections: Float[Any, "V projected"],
+    critic: Critic,
+    vectors: Float[Any, "V word"],
+    words: Int[Any, "M T"],
+    instructions: Int[Array, ""],
+    target: Target,
+) -> CriticTables:
+    """What a critic computes once for all states of an example, beside a policy that has only projections of words."""
+    mask = jnp.asarray(words) > 0
+    utterances = policy.utterances.encode_projected(jnp.asarray(projections)[words], mask)
+    as_next = critic.next_utterance.encode(jnp.asarray(vectors)[words], mask)
+    return critic.prepare(stack_encoder(policy), utterances, as_next, instructions, domain.observe_target(target))

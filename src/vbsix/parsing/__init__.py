@@ -1,0 +1,1 @@
+"""Parsers: loading them, parsing with them, and evaluating them."""

@@ -1,0 +1,49 @@
+"""Evaluating parsers on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from vbsix.config.schema import Config
+from vbsix.data.dataset import SYNTHETIC, load_dataset
+from vbsix.data.examples import Row
+from vbsix.data.json_lines import SUFFIX, read_json_lines
+from vbsix.data.scone import load_split
+from vbsix.domains.base import Domain
+from vbsix.evaluation.report import Prediction
+from vbsix.parsing.parser import Parser
+from vbsix.utilities.errors import UnknownName
+
+
+def predict_rows(parser: Parser, rows: Sequence[Row]) -> list[Prediction]:
+    """Predictions for the first 1, 2, ... utterances of each row, wherever the world after the last is known."""
+    asked = [
+        (row, length)
+        for row in rows
+        for length in range(1, len(row.utterances) + 1)
+        if row.worlds[0] is not None and row.worlds[length] is not None
+    ]
+    parses = parser.parse_many([(str(row.worlds[0]), row.utterances[:length]) for row, length in asked])
+    predictions = []
+    for (row, length), parse in zip(asked, parses, strict=True):
+        found = parse.readings[0].worlds if parse.readings else ("no world",) * length
+        wanted = row.worlds[1 : length + 1]
+        right = (None if world is None else world == reached for world, reached in zip(wanted, found, strict=True))
+        predictions.append(Prediction(row, parse, tuple(right)))
+    return predictions
+
+
+def read_split(domain: Domain, config: Config, source: str, split: str, *, own: bool) -> Sequence[Row]:
+    """The rows of a split of a data folder or of the embedded corpus, or those of a file of JSON lines.
+
+    Such a file has splits where it is the run's own data.
+    """
+    if source.endswith(SUFFIX) and not own:
+        return read_json_lines(Path(source), domain)
+    if source != SYNTHETIC and not source.endswith(SUFFIX):
+        return load_split(Path(source), domain, split)
+    splits = load_dataset(config.data, domain, source, word_size=config.network.word).splits
+    if split not in splits:
+        raise UnknownName("split of this data", split, splits)
+    return splits[split].rows

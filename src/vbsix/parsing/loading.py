@@ -1,0 +1,233 @@
+"""Parsers from runs and from files: of one seed, of each seed, or of all seeds as an ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from vbsix import __version__
+from vbsix.config.legacy import METHODS as LEGACY_METHODS
+from vbsix.config.legacy import read_config
+from vbsix.config.schema import Config
+from vbsix.data.words import UNKNOWN, Words, read_words
+from vbsix.domains.base import Domain
+from vbsix.models import Ensemble, PolicyNetwork
+from vbsix.models.config import POLICIES
+from vbsix.parsing.parser import Parser, require_finite
+from vbsix.runs.checkpoints import from_tensors, load_networks
+from vbsix.runs.folder import Run, domain_of, load_best, open_run, open_words
+from vbsix.runs.metrics import read_metrics
+from vbsix.training.seeds import learner_shapes
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_tensors
+from vbsix.utilities.trees import choose
+
+PRETRAINED = Path(__file__).parent / "pretrained"
+"""Models that come with vbsix, each with a model card."""
+
+
+def load(
+    path: str | Path,
+    seed: int | None = None,
+    *,
+    best: bool = False,
+    ensemble: bool = False,
+    domain: Domain | None = None,
+    words: Words | None = None,
+) -> Parser:
+    """A parser from a run's folder, at its newest checkpoint, or from an exported model.
+
+    Nothing in the folder or the file is run as code. So a parser for a domain of your own needs that domain, given here
+    or registered with `register_domain`.
+
+    Args:
+        path: the folder or the file; where there is none of that name, a model that comes with vbsix, such as
+            `tangrams`.
+        seed: which seed of the run; None takes the one that was best on its dev split.
+        best: take the policy at the step at which it was best on dev, instead of the newest.
+        ensemble: all seeds of the run as one parser: the probabilities of tokens are averaged, and the most probable
+            world is predicted, marginalising over programs.
+        domain: the language; None takes the one that is registered under the model's name for it.
+        words: another vocabulary than the run's, with vectors of the same kind.
+
+    Raises:
+        VbsixError: there is no intact model at the path, or it does not have that seed.
+    """
+    path = find_model(path)
+    if not path.is_dir():
+        if ensemble or words:
+            raise VbsixError(f"{path}: an ensemble, and other words, need a run's folder.")
+        model = _read_model(path, domain)
+        if not isinstance(model.policy, Ensemble):
+            _require_seed(path, seed, [model.provenance["seed"]])
+        elif seed is not None:
+            raise VbsixError(f"{path}: is an ensemble; its seeds cannot be loaded one by one.")
+        return model
+    run = open_run(path)
+    if ensemble:
+        if seed is not None:
+            raise VbsixError("an ensemble has all seeds; leave out the seed.")
+        return make_ensemble(_read_run(run, run.seeds, best, domain, words))
+    _require_seed(path, seed, run.seeds)
+    return _read_run(run, [best_seed(run, best) if seed is None else seed], best, domain, words)[0]
+
+
+def make_ensemble(parsers: Sequence[Parser]) -> Parser:
+    """The parsers of several seeds of one run as one."""
+    first = parsers[0]
+    members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[parser.policy for parser in parsers])
+    projections = np.concatenate([parser.words.vectors for parser in parsers], axis=1)
+    words = read_words(first.words.to_json(), projections)
+    provenance = {name: [parser.provenance[name] for parser in parsers] for name in ("seed", "steps")}
+    return Parser(first.domain, Ensemble(members), words, first.config, {**first.provenance, **provenance})
+
+
+def load_all(path: Path, *, best: bool = False, domain: Domain | None = None) -> list[Parser]:
+    """A parser for each seed of a run; for an exported model, the one that it holds."""
+    path = find_model(path)
+    if not path.is_dir():
+        return [_read_model(path, domain)]
+    run = open_run(path)
+    return _read_run(run, run.seeds, best, domain)
+
+
+def pretrained_models() -> dict[str, Path]:
+    """The models that come with vbsix, by name."""
+    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"))}
+
+
+def find_model(path: str | Path) -> Path:
+    """The path if there is something at it, else the model of that name which comes with vbsix.
+
+    Raises:
+        VbsixError: there is neither.
+    """
+    path, own = Path(path), pretrained_models()
+    if not path.exists() and str(path) not in own:
+        raise VbsixError(
+            f"{path}: no such run or model. Give a run's folder, a file that `vbsix export` wrote, or the name of a "
+            f"model that comes with vbsix: {', '.join(own)}."
+        )
+    if path.is_dir() and str(path) in own and not (path / "run.json").exists():
+        raise VbsixError(
+            f"{path}: holds no run. For the model of that name which comes with vbsix, call from another folder."
+        )
+    return path if path.exists() else own[str(path)]
+
+
+def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
+    if seed is not None and seed not in known:
+        raise VbsixError(f"{path}: has no seed {seed}; it has {', '.join(map(str, known))}.")
+
+
+def best_seed(run: Run, best: bool = False) -> int:
+    """The seed with the best mean accuracy on dev at the last evaluation; the first, if there was none.
+
+    With `best`, the one with the best accuracy at any evaluation.
+    """
+    if best and run.best.exists():
+        return run.seeds[int(np.argmax(read_tensors(run.best)[1]["scores"]))]
+    latest = dict.fromkeys(run.seeds, 0.0)
+    for row in read_metrics(run.metrics):
+        if accuracies := row.get("accuracy", {}).get("dev"):
+            latest[row["seed"]] = sum(accuracies.values()) / len(accuracies)
+    return max(run.seeds, key=latest.__getitem__)
+
+
+def _read_run(
+    run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None, words: Words | None = None
+) -> list[Parser]:
+    domain, words = domain_of(run.config, run.folder, domain, run.observation_spec), words or open_words(run.folder)
+    policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
+    names = {"method": run.config.method, "recipe": run.config.recipe, "variant": run.config.variant}
+    parsers = []
+    for place, seed in enumerate(seeds):
+        provenance = {**names, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
+        provenance |= {"vbsix": __version__}
+        parsers.append(make_parser(domain, choose(policies, place), words, run.config, provenance))
+    return parsers
+
+
+def make_parser(
+    domain: Domain, policy: PolicyNetwork, words: Words, config: Config, provenance: dict[str, Any]
+) -> Parser:
+    """A parser from a policy and the words it was trained with, whose vectors are folded into the policy."""
+    if words.vectors.shape[1] != config.network.word:
+        raise VbsixError(
+            f"the word vectors have {words.vectors.shape[1]} numbers, the model reads {config.network.word}."
+        )
+    projections = np.asarray(policy.utterances.project(jnp.asarray(words.vectors)))
+    return Parser(domain, _without_projection(policy), read_words(words.to_json(), projections), config, provenance)
+
+
+def _newest_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[PolicyNetwork, list[int]]:
+    """Policies of the newest checkpoint, stacked, and their steps."""
+    found = load_networks(run.checkpoints, learner_shapes(domain, run.config, seeds).networks, seeds)
+    if found is None:
+        raise VbsixError(f"{run.folder}: has no checkpoint yet; continue it with: vbsix train --resume {run.folder}")
+    step, networks = found
+    return jax.tree.map(jnp.asarray, networks.policy), [step] * len(seeds)
+
+
+def _best_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[PolicyNetwork, list[int]]:
+    """Policies at the steps at which they were best on dev, stacked, and these steps."""
+    found, places = load_best(run, domain), [run.seeds.index(seed) for seed in seeds]
+    return choose(found.policies, jnp.array(places)), [found.steps[place] for place in places]
+
+
+def _read_model(path: Path, domain: Domain | None = None) -> Parser:
+    """What `Parser.export` wrote. Nothing in the file is trusted, and none of it is code."""
+    tensors, metadata = read_tensors(path)
+    tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
+    try:
+        provenance = _read_provenance(metadata["provenance"])
+        config = read_config(metadata["config"], metadata["provenance"].get("method"))
+        normalise = {"normalise": config.data.normalise}  # which models of 0.1 have in their config alone
+        words = read_words({**normalise, **metadata}, tensors.pop("words"))
+        tokens, seed = tuple(metadata["tokens"]), provenance["seed"]
+    except VbsixError as error:
+        raise VbsixError(f"{path}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
+    domain = domain_of(config, path, domain, metadata.get("observation_spec", metadata.get("attributes")))
+    if tokens != domain.tokens:
+        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
+
+    def create(key: PRNGKeyArray) -> tuple[PolicyNetwork, Any]:
+        policy = POLICIES.get(config.network.policy)(domain, config.network, key=key)
+        return _without_projection(policy), policy.utterances.project(jnp.zeros((1, config.network.word)))
+
+    seeds = seed if isinstance(seed, list) else [seed]
+    if not seeds or not all(isinstance(one, int) for one in seeds):
+        raise VbsixError(f"{path}: damaged: it has no seed.")
+    keys = jax.random.split(jax.random.key(0), len(seeds))
+    if isinstance(seed, list):
+        shapes, projected = jax.eval_shape(jax.vmap(create), keys)
+        shapes = Ensemble(shapes)
+    else:
+        shapes, projected = jax.eval_shape(create, keys[0])
+    if len(words.words) <= UNKNOWN or words.vectors.shape != (len(words.words), len(seeds) * projected.shape[-1]):
+        raise VbsixError(f"{path}: damaged: its words do not fit its config.")
+    require_finite({**tensors, "words": words.vectors}, str(path))
+    policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
+    return Parser(domain, policy, words, config, provenance)
+
+
+def _read_provenance(saved: dict[str, Any]) -> dict[str, Any]:
+    """Where a model comes from; one of 0.1 has the method's old name."""
+    if "recipe" in saved:
+        return dict(saved)
+    names = LEGACY_METHODS.get(saved["method"], (saved["method"], "custom", ""))
+    return {**saved, **dict(zip(("method", "recipe", "variant"), names, strict=True))}
+
+
+def _without_projection(policy: PolicyNetwork) -> PolicyNetwork:
+    """The policy without the parameters that projections of words make superfluous."""
+    return eqx.tree_at(lambda policy: policy.utterances, policy, policy.utterances.without_projection())

@@ -1,0 +1,205 @@
+"""A trained parser: a world and utterances in, programs with their probabilities and worlds out.
+
+It reads words by their projections into the encoder's input layer, whether it comes from a run's folder or from an
+exported model (see `vbsix.parsing.loading`). So a model is one small file, and holds no word vectors of others.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from vbsix.config.schema import Config
+from vbsix.data.examples import Arrays, Example, to_arrays
+from vbsix.data.words import Words
+from vbsix.domains.base import Domain
+from vbsix.models import Ensemble, PolicyNetwork
+from vbsix.models.heads import PolicyHead, policy_head
+from vbsix.runs.checkpoints import to_tensors
+from vbsix.search.prediction import Parse, Predictions, predict, to_readings
+from vbsix.utilities.errors import UnknownName, VbsixError, naming
+from vbsix.utilities.files import write_tensors
+from vbsix.utilities.trees import choose
+
+MOST_UTTERANCES = 80
+"""Longest request that is parsed."""
+_USUAL_UTTERANCES = 5
+"""Requests up to this length are parsed by the same compiled function, longer ones by one for twice the length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parser:
+    """A policy with all that it needs to parse; `vbsix.load` makes one.
+
+    Attributes:
+        domain: the language.
+        policy: without the parameters that project words; one policy, or an ensemble.
+        words: the vocabulary; its vectors are projections.
+        config: the settings of the run.
+        provenance: method, recipe, variant, steps, seed (or seeds), name of the data and version.
+    """
+
+    domain: Domain
+    policy: PolicyNetwork | Ensemble
+    words: Words
+    config: Config
+    provenance: dict[str, Any]
+
+    def parse(
+        self,
+        world: Any,
+        utterances: Sequence[str],
+        best: int = 1,
+        room: int = _USUAL_UTTERANCES,
+        begin: Sequence[str] | None = None,
+    ) -> Parse:
+        """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
+
+        Args:
+            world: the world before the first utterance.
+            utterances: instructions in their order.
+            best: how many readings are wanted; fewer come if the beam finds fewer.
+            room: for how many utterances the function is compiled; less is faster, and more compiles once more.
+            begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
+
+        Raises:
+            VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
+        """
+        return self.parse_many([(world, utterances)], best, room, begin)[0]
+
+    def parse_many(
+        self,
+        requests: Sequence[tuple[Any, Sequence[str]]],
+        best: int = 1,
+        room: int = _USUAL_UTTERANCES,
+        begin: Sequence[str] | None = None,
+    ) -> list[Parse]:
+        """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
+        beam = self.config.run.evaluation_beam
+        if not 1 <= best <= beam:
+            raise VbsixError(f"{best} readings cannot be given: ask for 1 to {beam}, the beam of this model.")
+        examples = [self._example(world, utterances) for world, utterances in requests]
+        capacity = room
+        while examples and capacity < max(len(example.instructions) for example in examples):
+            capacity *= 2
+        allowed = None if begin is None else self._allowed(begin, capacity)
+        batch = min(self.config.run.evaluation_batch, len(examples))
+        parses = []
+        for first in range(0, len(examples), max(batch, 1)):
+            part = examples[first : first + batch]
+            filled = part + part[-1:] * (batch - len(part))
+            arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
+            with self.domain.alone():
+                predicted = predict_requests(
+                    self.domain, self.policy, self.words.vectors, arrays, allowed, beam=beam, best=best
+                )
+                predicted = jax.tree.map(np.asarray, predicted)
+                self.domain.raise_failure()
+                parses += [self._parse(example, choose(predicted, place)) for place, example in enumerate(part)]
+        return parses
+
+    def policy_head(self, utterances: Sequence[str]) -> PolicyHead:
+        """The policy as a function of one state of a request, for a search of one's own."""
+        return policy_head(self.domain, self.policy, self.words.vectors, self.word_ids(utterances, len(utterances)))
+
+    def word_ids(self, utterances: Sequence[str], room: int) -> Int[np.ndarray, "M T"]:
+        """The ids of the words that are read of each utterance, padded to `room` utterances."""
+        _require_words(utterances)
+        words = np.zeros((room, self.config.data.max_words), np.int32)
+        for row, utterance in zip(words, utterances, strict=False):
+            known = self.words.encode(utterance)[: len(row)]
+            row[: len(known)] = known
+        return words
+
+    def unknown_words(self, utterances: Sequence[str]) -> tuple[str, ...]:
+        """The words of utterances that the model does not know, each once."""
+        return tuple(dict.fromkeys(word for utterance in utterances for word in self.words.unknown(utterance)))
+
+    def export(self, path: str | Path, half: bool = False) -> None:
+        """Writes the model as one file from which `vbsix.load` makes the same parser.
+
+        Args:
+            path: a file, by custom `*.safetensors`.
+            half: numbers of half the precision, in a file of half the size.
+        """
+        tensors = {**to_tensors(self.policy), "words": self.words.vectors}
+        if half:
+            with np.errstate(over="ignore"):
+                tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
+        require_finite(tensors, "the model as exported")
+        metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, **self.words.to_json()}
+        metadata |= {"observation_spec": self.domain.observation_spec(), "provenance": self.provenance}
+        write_tensors(Path(path), tensors, metadata)
+
+    def _example(self, world: Any, utterances: Sequence[str]) -> Example:
+        """The request, checked, as an example without a target."""
+        if not 1 <= len(utterances) <= MOST_UTTERANCES:
+            raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
+        _require_words(utterances)
+        with naming("world"):
+            world = self.domain.world_text(world)
+            self.domain.parse_world(world)
+        return Example("", world, tuple(utterances), None)
+
+    def _allowed(self, commands: Sequence[str], room: int) -> Bool[np.ndarray, "L A"]:
+        """The tokens that programs may have at each place to begin with these commands."""
+        tokens = " ".join(commands).split()
+        length = room * self.domain.max_tokens_per_instruction
+        if len(tokens) > length:
+            raise VbsixError(f"the commands to begin with have {len(tokens)} tokens, more than {length}.")
+        allowed = np.ones((length, len(self.domain.tokens)), bool)
+        for place, token in enumerate(tokens):
+            if token not in self.domain.tokens:
+                raise UnknownName("token", token, self.domain.tokens)
+            allowed[place] = np.arange(len(self.domain.tokens)) == self.domain.tokens.index(token)
+        return allowed
+
+    def _parse(self, example: Example, predicted: Predictions) -> Parse:
+        most = self.config.data.max_words
+        return Parse(
+            world=example.context,
+            utterances=example.instructions,
+            readings=to_readings(self.domain, predicted, len(example.instructions)),
+            unknown_words=self.unknown_words(example.instructions),
+            unread_words=tuple(word for utterance in example.instructions for word in utterance.split()[most:]),
+        )
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
+def predict_requests(
+    domain: Domain,
+    policy: PolicyNetwork | Ensemble,
+    projections: Float[Any, "V projected"],
+    requests: Arrays,
+    allowed: Bool[Any, "L A"] | None = None,
+    *,
+    beam: int,
+    best: int,
+) -> Predictions:
+    """`predict` for a batch of requests; `allowed` is the same for all."""
+
+    def of_request(request: Arrays) -> Predictions:
+        return predict(domain, policy, projections, request, allowed, beam=beam, best=best)
+
+    return jax.vmap(of_request)(jax.tree.map(jnp.asarray, requests))
+
+
+def _require_words(utterances: Sequence[str]) -> None:
+    for number, utterance in enumerate(utterances, start=1):
+        if not utterance.strip():
+            raise VbsixError(f"utterance {number} is empty.")
+
+
+def require_finite(tensors: dict[str, np.ndarray], where: str) -> None:
+    """Raises an error that names the tensors with other numbers."""
+    wrong = sorted(name for name, array in tensors.items() if not np.isfinite(array).all())
+    if wrong:
+        raise VbsixError(f"{where}: not finite numbers: {', '.join(wrong)}.")

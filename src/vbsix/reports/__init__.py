@@ -1,1 +1,0 @@
-"""Reports of runs: one page that holds all it shows."""

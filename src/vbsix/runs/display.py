@@ -1,0 +1,182 @@
+"""Watching a run: live on a terminal, in plain lines elsewhere, or hardly at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from vbsix.evaluation.accuracy import Accuracies
+from vbsix.runs.folder import Run
+from vbsix.runs.metrics import Row
+
+SHARES = {"hit": "hit", "hit_longest": "hit, longest"}
+"""Metrics that are shown as percentages, and their headings."""
+NUMBERS = {"policy_loss": "policy loss", "critic_loss": "critic loss", "value_error": "value error"}
+
+
+class QuietDisplay:
+    """Shows messages alone. The other displays build on it."""
+
+    def __init__(self, run: Run, console: Console):
+        self.run, self.console = run, console
+        self.stopping = False
+        self.first: int | None = None
+
+    def __enter__(self) -> QuietDisplay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def on_progress(self, step: int) -> None:
+        self.first = step if self.first is None else self.first
+
+    def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
+        pass
+
+    def on_evaluation(self, step: int, accuracies: Accuracies) -> None:
+        pass
+
+    def on_message(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+    def wants_to_stop(self) -> bool:
+        return self.stopping
+
+    def speed(self, step: int, steps_per_second: float) -> str:
+        """The speed of the last steps, and the time left at that speed."""
+        if not steps_per_second:  # a run that goes on has done no step yet
+            return "0.0 steps/s"
+        left = (self.run.config.training.steps - step) / steps_per_second
+        return f"{steps_per_second:.1f} steps/s  {timedelta(seconds=round(left))} left"
+
+
+class PlainDisplay(QuietDisplay):
+    """A line for each row of metrics and each evaluation, with a number for each seed."""
+
+    def on_progress(self, step: int) -> None:
+        if self.first is None:
+            self.on_message(f"from step {step}; compiling, which takes a while the first time")
+        super().on_progress(step)
+
+    def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
+        parts = [f"step {step}/{self.run.config.training.steps}", self.speed(step, steps_per_second)]
+        for name, heading in [*SHARES.items(), *NUMBERS.items()]:
+            if any(name in row for row in rows):
+                parts.append(f"{heading} {' '.join(_format(name, row) for row in rows)}")
+        self.on_message("  ".join(parts))
+
+    def on_evaluation(self, step: int, accuracies: Accuracies) -> None:
+        for split, by_length in accuracies.items():
+            for length, shares in by_length.items():
+                numbers = " ".join(f"{share:.1%}" for share in shares)
+                self.on_message(f"step {step}  {split} accuracy, {length} utterances: {numbers}")
+
+
+class LiveDisplay(QuietDisplay):
+    """A progress bar above a table with a line for each seed."""
+
+    def __init__(self, run: Run, console: Console):
+        super().__init__(run, console)
+        self.rows: Sequence[Row] = []
+        self.dev: Sequence[float] = []
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[speed]}"),
+        )
+        total = run.config.training.steps
+        self.bar = self.progress.add_task("compiling", total=total, speed="")
+        self.live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
+
+    def __enter__(self) -> LiveDisplay:
+        self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def on_progress(self, step: int) -> None:
+        super().on_progress(step)
+        self.progress.update(self.bar, completed=step, description="compiling" if step == self.first else "training")
+
+    def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
+        self.rows = rows
+        self.progress.update(self.bar, speed=self.speed(step, steps_per_second))
+
+    def on_evaluation(self, step: int, accuracies: Accuracies) -> None:
+        if "dev" in accuracies:
+            self.dev = list(accuracies["dev"].values())[-1]
+
+    def render(self) -> Group:
+        """The picture as it stands now."""
+        shown = {name: heading for name, heading in (SHARES | NUMBERS).items() if any(name in row for row in self.rows)}
+        table = Table("seed", *shown.values(), "dev accuracy", box=box.SIMPLE_HEAD)
+        for place, row in enumerate(self.rows):
+            dev = f"{self.dev[place]:.1%}" if self.dev else ""
+            table.add_row(str(row["seed"]), *(_format(name, row) for name in shown), dev)
+        return Group(self.progress, table) if self.rows else Group(self.progress)
+
+
+def create_display(run: Run, quiet: bool) -> QuietDisplay:
+    """What suits the place where the output goes."""
+    console = Console(stderr=quiet, highlight=False, markup=False)
+    if quiet:
+        return QuietDisplay(run, console)
+    return LiveDisplay(run, console) if console.is_terminal else PlainDisplay(run, console)
+
+
+def _format(name: str, row: dict[str, Any]) -> str:
+    if name not in row:
+        return "-"
+    return f"{row[name]:.1%}" if name in SHARES else f"{row[name]:.3f}"
+
+
+@contextmanager
+def stop_on_interrupt(display: QuietDisplay) -> Iterator[None]:
+    """Lets Ctrl-C stop the run after its chunk, and a second one the process at once.
+
+    A thread listens: the main one hears no signal while compiled code runs. Outside of the main thread, Ctrl-C is left
+    to the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    thread = threading.Thread(target=_listen, args=(reader, display), daemon=True)
+    handler = signal.signal(signal.SIGINT, lambda *_: None)
+    wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGINT, handler)
+        writer.close()
+        thread.join()
+        reader.close()
+
+
+def _listen(reader: socket.socket, display: QuietDisplay) -> None:
+    while received := reader.recv(1):
+        if received[0] == signal.SIGINT and display.stopping:
+            display.console.show_cursor()
+            os._exit(130)
+        elif received[0] == signal.SIGINT:
+            display.stopping = True
+            display.on_message("Stopping after this chunk of steps; Ctrl-C again stops at once.")

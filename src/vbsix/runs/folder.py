@@ -1,0 +1,188 @@
+"""A run's folder: what it is about, its vocabulary, its best policies, and its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from vbsix import __version__
+from vbsix.config.legacy import read_config
+from vbsix.config.schema import Config
+from vbsix.data.dataset import Dataset, load_dataset
+from vbsix.data.words import Words, read_words
+from vbsix.domains.base import Domain
+from vbsix.domains.registry import get_domain, origin_of
+from vbsix.evaluation.accuracy import Accuracies
+from vbsix.runs.checkpoints import from_tensors, to_tensors
+from vbsix.training.seeds import learner_shapes
+from vbsix.utilities.errors import UnknownName, VbsixError
+from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
+from vbsix.utilities.machine import environment
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder and what it is about."""
+
+    folder: Path
+    config: Config
+    seeds: tuple[int, ...]
+    source: str
+    """Where the data comes from; see `load_dataset`."""
+    observation_spec: Any = None
+    """What its domain's networks see (`Domain.observation_spec`), where that is known."""
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def best(self) -> Path:
+        return self.folder / "best.safetensors"
+
+
+class Best(NamedTuple):
+    """Each seed's policy at the step at which it was best on dev."""
+
+    policies: Any
+    """Leaves have a leading axis over seeds."""
+    steps: list[int]
+    scores: list[float]
+    """Mean accuracy over the numbers of utterances."""
+
+
+def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = None) -> Dataset:
+    """The data of a run; None takes the domain that is known by its name."""
+    return load_dataset(
+        run.config.data,
+        domain or get_domain(run.config.domain),
+        run.source,
+        word_size=run.config.network.word,
+        shortest_first=bool(run.config.training.curriculum_steps),
+        words=words,
+    )
+
+
+def create_run(run: Run, domain: Domain | None = None, words: Words | None = None) -> Dataset:
+    """Makes the folder of a new run and reads its data."""
+    if (run.folder / "run.json").exists():
+        raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
+    dataset = read_dataset(run, domain, words)
+    description = {
+        "vbsix": __version__,
+        "seeds": list(run.seeds),
+        "data": run.source,
+        "observation_spec": dataset.domain.observation_spec(),
+        "config": dataclasses.asdict(run.config),
+    }
+    write_tensors(run.folder / "words.safetensors", {"vectors": dataset.words.vectors}, dataset.words.to_json())
+    write_json(run.folder / "run.json", description)
+    return dataset
+
+
+def open_run(folder: Path) -> Run:
+    """The run of a folder."""
+    if not (folder / "run.json").exists():
+        raise VbsixError(f"{folder}: holds no run; a run's folder has a file run.json.")
+    description = read_json(folder / "run.json")
+    try:
+        config = read_config(description["config"], description.get("method"))
+        seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
+        spec = description.get("observation_spec", description.get("attributes"))  # 0.1 says attributes
+        return Run(folder, config, seeds, source, spec)
+    except VbsixError as error:
+        raise VbsixError(f"{folder / 'run.json'}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
+
+
+def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None) -> Domain:
+    """The domain that a model is for. A file names a domain that is known, never code to be run.
+
+    The domain must have the observation spec that it had in training, where that is known.
+    """
+    if given is not None and given.name != config.domain:
+        raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
+    try:
+        domain = given or get_domain(config.domain)
+    except UnknownName as error:
+        raise VbsixError(
+            f"{path}: {error} A domain of your own has to be named: --domain MODULE:CLASS (vbsix train: MODULE:CLASS), "
+            "in Python vbsix.load(..., domain=...)."
+        ) from None
+    if spec not in (None, domain.observation_spec()):
+        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its attributes differ.")
+    return domain
+
+
+def open_words(folder: Path) -> Words:
+    """The vocabulary of a run."""
+    tensors, metadata = read_tensors(folder / "words.safetensors")
+    return read_words(metadata, tensors["vectors"])
+
+
+def load_best(run: Run, domain: Domain) -> Best:
+    """The policies of a run's seeds at the steps at which they were best on dev."""
+    if not run.best.exists():
+        raise VbsixError(f"{run.folder}: has not been evaluated, so it has no best policies yet.")
+    tensors, metadata = read_tensors(run.best)
+    shapes = learner_shapes(domain, run.config, run.seeds)
+    policies = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes.networks.policy, run.best))
+    return Best(policies, list(metadata["steps"]), list(metadata["scores"]))
+
+
+def save_best(run: Run, best: Best) -> None:
+    """Writes what `load_best` reads."""
+    write_tensors(run.best, to_tensors(best.policies), {"steps": best.steps, "scores": best.scores})
+
+
+def save_result(
+    run: Run,
+    accuracies: Accuracies,
+    best: Best,
+    seconds: float,
+    spurious: Mapping[str, Sequence[float | None]],
+) -> dict[str, Any]:
+    """Writes the result of a run to `result.json`.
+
+    Args:
+        run: the run.
+        accuracies: after the last step.
+        best: the policies that were best on dev.
+        seconds: spent on training and evaluation.
+        spurious: for each split, the spurious share of each seed's correct programs.
+    """
+    result = {
+        "method": run.config.method,
+        "recipe": run.config.recipe,
+        "variant": run.config.variant,
+        "domain": run.config.domain,
+        "data": run.source,
+        "steps": run.config.training.steps,
+        "seconds": seconds,
+        "accuracy": accuracies,
+        "best": {"steps": best.steps, "score": best.scores},
+        "spurious": spurious,
+        "seeds": list(run.seeds),
+        "config": dataclasses.asdict(run.config),
+        **environment(),
+    }
+    write_json(run.folder / "result.json", result)
+    return result
+
+
+def resume_command(run: Run) -> str:
+    """What to type to continue a run."""
+    own = origin_of(run.config.domain)
+    return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(run.folder)])

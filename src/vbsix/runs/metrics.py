@@ -1,0 +1,96 @@
+"""What is measured while training: sums that wait for their row, and the files that the rows go to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vbsix.evaluation.accuracy import Accuracies
+from vbsix.runs.tensorboard import EventFile
+from vbsix.training.objective import Metrics
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import write_bytes
+
+Row = dict[str, Any]
+"""The metrics of one seed over the steps since its row before, with the accuracy where it was measured."""
+
+
+class PendingMetrics:
+    """Sums over the steps since the last row. A checkpoint keeps them, so that a resumed run writes the same rows."""
+
+    def __init__(self, saved: Mapping[str, Any] | None = None):
+        self.sums = {name: np.asarray(sums, np.float64) for name, sums in (saved or {}).items()}
+
+    def add(self, metrics: Metrics) -> None:
+        for name, mean in metrics.items():
+            self.sums[name] = self.sums.get(name, np.float64(0)) + np.asarray(mean, np.float64)
+
+    def to_json(self) -> dict[str, list[list[float]]]:
+        return {name: sums.tolist() for name, sums in self.sums.items()}
+
+    def take(self, step: int, seeds: Sequence[int], accuracies: Accuracies) -> list[Row]:
+        """Returns a row for each seed and resets the sums; a mean over nothing is left out."""
+        rows = []
+        for place, seed in enumerate(seeds):
+            means = {name: (float(total[place]), float(count[place])) for name, (total, count) in self.sums.items()}
+            row: Row = {"step": step, "seed": seed}
+            row |= {name: total / count for name, (total, count) in means.items() if count}
+            if accuracies:
+                row["accuracy"] = {
+                    split: {length: by_seed[place] for length, by_seed in by_length.items()}
+                    for split, by_length in accuracies.items()
+                }
+            rows.append(row)
+        self.sums = {}
+        return rows
+
+
+class MetricsFile:
+    """`metrics.jsonl` and TensorBoard's event file beside it.
+
+    Rows from `step` on, which a resumed run writes again, are taken out first.
+
+    Attributes:
+        kept: the rows that were there already.
+    """
+
+    def __init__(self, path: Path, step: int):
+        self.kept = [row for row in read_metrics(path) if row["step"] < step]
+        write_bytes(path, _to_lines(self.kept).encode())
+        self._file = path.open("a", encoding="utf-8")
+        self._events = EventFile(path.parent)
+        self._events.write(self.kept)
+
+    def __enter__(self) -> MetricsFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._events.close()
+        self._file.close()
+
+    def write(self, rows: Sequence[Row]) -> None:
+        self._file.write(_to_lines(rows))
+        self._file.flush()
+        self._events.write(rows)
+
+
+def read_metrics(path: Path) -> list[Row]:
+    """The rows of a metrics file; none if there is no file. A line that a killed run left unfinished is passed over."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if line.endswith("\n"):
+            try:
+                row = json.loads(line)
+                rows.append({**row, "step": int(row["step"]), "seed": int(row["seed"])})
+            except (ValueError, KeyError, TypeError) as error:
+                raise VbsixError(f"{path}:{number}: not a row of metrics; take the line out.") from error
+    return rows
+
+
+def _to_lines(rows: Iterable[Row]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)

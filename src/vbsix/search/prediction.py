@@ -1,0 +1,213 @@
+"""Prediction: beam search with the policy alone. Evaluation and parsers both predict here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from vbsix.data.examples import Arrays
+from vbsix.domains.base import Domain, State
+from vbsix.models.ensemble import Ensemble
+from vbsix.models.heads import policy_head
+from vbsix.models.policy import PolicyNetwork
+from vbsix.search.beam import CORRECT, Graph, Problem, beam_search, outcome_of
+from vbsix.search.extraction import Programs, complete_programs, follow_back, most_probable_ends
+from vbsix.search.select import greedy
+from vbsix.utilities.trees import choose
+
+DENOTATION_ENDS = 256
+"""How many of the most probable ends of programs count towards the probability of their denotation."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A program for a request, as text."""
+
+    tokens: tuple[str, ...]
+    commands: tuple[str, ...]
+    """The tokens of each utterance's command."""
+    command_probabilities: tuple[float, ...]
+    """The probability of each command, given those before it."""
+    worlds: tuple[str, ...]
+    """The world after each utterance."""
+    probability: float
+    """Of the program; for an ensemble, of all programs found that lead to its last world."""
+    confidence: float
+    """How probable its last world is: the probability of the programs that lead there (among the 256 best), divided by
+    that of all complete programs in the beam."""
+    share: float
+    """Its probability, divided by that of all complete programs in the beam."""
+
+
+@dataclass(frozen=True)
+class Parse:
+    """What a parser makes of a request."""
+
+    world: str
+    utterances: tuple[str, ...]
+    readings: tuple[Reading, ...]
+    """The most probable first; none if the beam completed no program."""
+    unknown_words: tuple[str, ...]
+    """Words that the model does not know; they all share one vector."""
+    unread_words: tuple[str, ...]
+    """Words at the end of utterances that are longer than the model reads."""
+
+    @property
+    def confidence(self) -> float:
+        """That of the best reading."""
+        return self.readings[0].confidence if self.readings else 0.0
+
+
+class Predictions(NamedTuple):
+    """The P most probable programs of each request."""
+
+    tokens: Int[Array, "*N P L"]
+    """Token ids, then -1."""
+    log_probability: Float[Array, "*N P"]
+    """Of the whole program; -inf for a place without one."""
+    log_denotation: Float[Array, "*N P"]
+    """Of all programs found that have its denotation."""
+    instruction: Int[Array, "*N P L"]
+    """Which instruction each token belongs to."""
+    log_commands: Float[Array, "*N P M"]
+    """Of each command, given those before it."""
+    states: State
+    """After each command; leaves [*N, P, M, ...]."""
+    log_complete: Float[Array, "*N"]
+    """Of all complete programs in the beam."""
+
+
+def predict(
+    domain: Domain,
+    policy: PolicyNetwork | Ensemble,
+    projections: Float[Any, "V projected"],
+    request: Arrays,
+    allowed: Bool[Any, "L A"] | None = None,
+    *,
+    beam: int,
+    best: int = 1,
+) -> Predictions:
+    """The most probable programs for one request.
+
+    A single policy predicts its most probable program, as in the paper. An ensemble predicts the most probable
+    denotation, marginalising over the programs that lead to it, and searches in execution space for that.
+
+    Args:
+        domain: the language.
+        policy: one policy or an ensemble.
+        projections: the policy's projections of all words; see `project_words`.
+        request: the example, without a target.
+        allowed: see `Problem`.
+        beam: K.
+        best: how many programs to return.
+    """
+    marginalise = isinstance(policy, Ensemble)
+    problem = Problem(request.world, request.instructions, None, allowed)
+    most = request.words.shape[0]
+    graph = beam_search(
+        domain,
+        policy_head(domain, policy, projections, request.words),
+        problem,
+        jax.random.key(0),
+        select=greedy(beam),
+        outcome=outcome_of(domain, problem),
+        instructions=most,
+        beam=beam,
+        space="execution" if marginalise else "program",
+    )
+    programs = denotation_programs(domain, graph, best) if marginalise else complete_programs(graph, best)
+    steps = jax.vmap(lambda tokens, vertices: _trace(domain, graph, tokens, vertices, most))
+    log_programs = graph.beam.log_chart[:, :, None] + graph.expansion.log_policy
+    return Predictions(
+        programs.tokens,
+        programs.log_probability,
+        programs.log_probability if marginalise else log_denotations(domain, graph, best),
+        *steps(programs.tokens, programs.vertices),
+        log_complete=jax.nn.logsumexp(jnp.where(graph.expansion.kind == CORRECT, log_programs, -jnp.inf)),
+    )
+
+
+def denotation_programs(domain: Domain, graph: Graph, size: int) -> Programs:
+    """A program for each of the most probable denotations, with the probability of the denotation.
+
+    That is the sum over the programs found. The program is the most probable end that leads to the denotation, and from
+    there the most probable predecessors.
+    """
+    end, last, log_marginal, same = _marginalise(domain, graph, size)
+    first = jnp.argmax(same, axis=1) == jnp.arange(same.shape[0])  # its most probable end
+    log_marginal, chosen = jax.lax.top_k(jnp.where(first, log_marginal, -jnp.inf), min(size, same.shape[0]))
+    return follow_back(graph, end[chosen], last[chosen], log_marginal)
+
+
+def log_denotations(domain: Domain, graph: Graph, size: int) -> Float[Array, " P"]:
+    """For each of `complete_programs`, the log-probability of all programs found with its denotation."""
+    return _marginalise(domain, graph, size)[2][:size]
+
+
+def _marginalise(
+    domain: Domain, graph: Graph, size: int
+) -> tuple[Int[Array, " n"], Int[Array, " n"], Float[Array, " n"], Bool[Array, "n n"]]:
+    """The most probable ends of programs, the probability of their denotations, and which have the same one."""
+    tokens = graph.expansion.kind.shape[2]
+    end, last, log_probability = most_probable_ends(graph, max(DENOTATION_ENDS, size))
+    before = choose(graph.beam.states, (end, last // tokens))
+    successors, _ = jax.vmap(domain.expand)(before)
+    reached = choose(successors, (jnp.arange(len(last)), last % tokens))
+    keys = jax.vmap(domain.denotation_key)(reached)
+    same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
+    return end, last, jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1), same
+
+
+def _trace(
+    domain: Domain, graph: Graph, tokens: Int[Array, " L"], vertices: Int[Array, " L"], most: int
+) -> tuple[Int[Array, " L"], Float[Array, " M"], State]:
+    """Each token's instruction, each command's log-probability, and the state after each command of a program."""
+    inside, tokens, vertices = tokens >= 0, jnp.maximum(tokens, 0), jnp.maximum(vertices, 0)
+    before = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[vertices], graph.beam.states)
+    log_policy = graph.expansion.log_policy.reshape(-1, len(domain.tokens))[vertices, tokens]
+    successors, _ = jax.vmap(domain.expand)(before)
+    after = choose(successors, (jnp.arange(len(tokens)), tokens))
+    done_before, done_after = (jax.vmap(domain.instructions_done)(states) for states in (before, after))
+    belongs = inside[:, None] & (done_before[:, None] == jnp.arange(most)[None, :])
+    ends = jnp.argmax(belongs & (done_after > done_before)[:, None], axis=0)
+    log_commands = jnp.sum(jnp.where(belongs, log_policy[:, None], 0.0), axis=0)
+    return done_before, log_commands, choose(after, ends)
+
+
+def to_readings(domain: Domain, predicted: Predictions, count: int) -> tuple[Reading, ...]:
+    """The programs predicted for one request of `count` utterances, as text."""
+    log_complete = float(predicted.log_complete)
+    places = np.flatnonzero(np.isfinite(predicted.log_probability))
+    return tuple(_to_reading(domain, _entry(predicted, int(place)), log_complete, count) for place in places)
+
+
+def _entry(predicted: Predictions, place: int) -> Predictions:
+    """One program out of those predicted for a request."""
+    shared = predicted._replace(log_complete=np.zeros(0))
+    return jax.tree.map(lambda leaf: leaf[place] if leaf.size else leaf, shared)
+
+
+def _to_reading(domain: Domain, program: Predictions, log_complete: float, count: int) -> Reading:
+    tokens = [domain.tokens[token] for token in program.tokens if token >= 0]
+    return Reading(
+        tokens=tuple(tokens),
+        commands=tuple(
+            " ".join(token for token, place in zip(tokens, program.instruction, strict=False) if place == number)
+            for number in range(count)
+        ),
+        command_probabilities=tuple(np.exp(program.log_commands[:count]).tolist()),
+        worlds=tuple(_worlds(domain, program.states, count)),
+        probability=float(np.exp(program.log_probability)),
+        confidence=float(min(1.0, np.exp(program.log_denotation - log_complete))),
+        share=float(min(1.0, np.exp(program.log_probability - log_complete))),
+    )
+
+
+def _worlds(domain: Domain, states: State, count: int) -> Sequence[str]:
+    return [domain.format_target(domain.world(choose(states, number))) for number in range(count)]

@@ -1,0 +1,73 @@
+"""Algorithm 1 of the paper, the function ProgramSearch: build the graph G, then extract programs from it.
+
+Training calls the two halves, `search_graph` and `find_programs`, itself.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import PRNGKeyArray
+
+from vbsix.domains.base import Domain
+from vbsix.search.beam import Graph, Policy, Problem, beam_search, outcome_of
+from vbsix.search.config import SELECTION_RULES, SearchConfig
+from vbsix.search.extraction import Programs, complete_programs, extract_programs
+from vbsix.search.graph import join
+from vbsix.search.select import Critic, ac_scorer
+
+
+def program_search(
+    domain: Domain,
+    policy: Policy,
+    critic: Critic | None,
+    problem: Problem,
+    key: PRNGKeyArray,
+    *,
+    instructions: int,
+    config: SearchConfig,
+) -> tuple[Programs, Graph]:
+    """Lines 1-4: builds G, then finds paths to correct terminal states in it; arguments as in `search_graph`."""
+    graph = search_graph(domain, policy, critic, problem, key, instructions=instructions, config=config)
+    return find_programs(domain, graph, problem, config), graph
+
+
+def search_graph(
+    domain: Domain,
+    policy: Policy,
+    critic: Critic | None,
+    problem: Problem,
+    key: PRNGKeyArray,
+    *,
+    instructions: int,
+    config: SearchConfig,
+) -> Graph:
+    """Line 2: `beam_search` with the selection rule that the settings name.
+
+    Args:
+        domain: the language.
+        policy: π, the actor.
+        critic: V, or None to rank by actor score alone.
+        problem: the example.
+        key: randomness of the exploration.
+        instructions: the largest number of instructions; sets all shapes.
+        config: how to search.
+    """
+    scorer = None if critic is None else ac_scorer(domain, critic, problem, config.critic_window)
+    rule = SELECTION_RULES.get(config.selection)(config, scorer)
+    return beam_search(
+        domain,
+        rule.behaviour(policy),
+        problem,
+        key,
+        select=rule.select,
+        outcome=outcome_of(domain, problem, prune_dead_ends=config.prune_dead_ends),
+        instructions=instructions,
+        beam=config.beam,
+        space=config.space,
+    )
+
+
+def find_programs(domain: Domain, graph: Graph, problem: Problem, config: SearchConfig) -> Programs:
+    """Line 3: the most probable correct programs of the graph."""
+    if config.space == "program":  # a tree, whose paths are known without another search
+        return complete_programs(graph, config.program_beam)
+    return extract_programs(domain, graph, join(graph, config.space), problem.instructions, config.program_beam)

@@ -1,0 +1,102 @@
+"""Learning curves of runs side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vbsix.evaluation.accuracy import WHOLE
+from vbsix.runs.folder import open_run
+from vbsix.runs.metrics import Row, read_metrics
+from vbsix.utilities.errors import VbsixError
+
+FORMATS = (".png", ".svg")
+Curve = list[tuple[int, list[float]]]
+"""Steps, each with a value for every seed that has one."""
+
+
+def plot_runs(folders: Sequence[Path], *paths: Path) -> None:
+    """Draws hit accuracy, dev accuracy and the value network's error against steps.
+
+    Lines are means over seeds, areas their standard deviation.
+
+    Args:
+        folders: of the runs.
+        paths: PNG or SVG files.
+    """
+    for path in paths:
+        if path.suffix.lower() not in FORMATS:
+            raise VbsixError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}.")
+    figure = plot_curves(folders)
+    for path in paths:
+        save(figure, path)
+
+
+def plot_curves(folders: Sequence[Path]) -> Figure:
+    """The drawing that `plot_runs` writes."""
+    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, sharex=True)
+    prepare(left, "hit accuracy, longest examples", share=True)
+    prepare(middle, "dev accuracy, longest examples", share=True)
+    prepare(right, "error of the value network")
+    for folder in folders:
+        run = open_run(folder)
+        rows = read_metrics(run.metrics)
+        if not rows:
+            raise VbsixError(f"{folder}: has no metrics yet; continue it with: vbsix train --resume {folder}")
+        label = as_label(f"{folder.resolve().name} ({run.config.domain}, {run.config.name})")
+        lengths = {length for row in rows for length in row.get("accuracy", {}).get("dev", {})}
+        longest = WHOLE if WHOLE in lengths else max(lengths, key=int, default="")
+        draw_curve(left, label, curve(rows, "hit_longest"))
+        draw_curve(middle, label, curve(rows, "accuracy", "dev", longest))
+        draw_curve(right, label, curve(rows, "value_error"))
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
+    return figure
+
+
+def as_label(text: str) -> str:
+    """A text that matplotlib draws as it is: a dollar begins no formula, and `_` at the start hides nothing."""
+    return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def curve(rows: Sequence[Row], *path: str) -> Curve:
+    """The values at a path of keys by step; steps at which no seed has one are left out."""
+    by_step = defaultdict(list)
+    for row in rows:
+        value: Any = row
+        for key in path:
+            value = value.get(key, {})
+        if value != {}:
+            by_step[row["step"]].append(value)
+    return sorted(by_step.items())
+
+
+def draw_curve(axes: Axes, label: str, points: Curve, colour: str | None = None) -> None:
+    """Draws a line of means and an area of standard deviations, by default in the next colour of the panel."""
+    steps = [step for step, _ in points]
+    means = np.array([np.mean(values) for _, values in points])
+    spreads = np.array([np.std(values) for _, values in points])
+    (line,) = axes.plot(steps, means, label=label, color=colour, marker="." if len(steps) < 30 else None)
+    axes.fill_between(steps, means - spreads, means + spreads, alpha=0.2, color=line.get_color(), linewidth=0)
+
+
+def prepare(axes: Axes, title: str, share: bool = False) -> None:
+    """Makes a panel ready for curves; those of a share lie between 0 and 1."""
+    axes.set(title=title, xlabel="steps")
+    axes.grid(alpha=0.3)
+    if share:
+        axes.set_ylim(-0.02, 1.02)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a PNG or an SVG file; the same figure gives the same file."""
+    with rc_context({"svg.hashsalt": "vbsix"}):
+        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)

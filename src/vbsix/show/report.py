@@ -1,0 +1,262 @@
+"""A report of runs as one HTML page: short words, pictures first, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from vbsix import __version__
+from vbsix.config.toml import to_toml
+from vbsix.evaluation.error_analysis import (
+    ReadStep,
+    Share,
+    confident_mistakes,
+    confusion,
+    read_steps,
+    shares,
+    spurious_examples,
+)
+from vbsix.evaluation.report import Prediction, Report, report
+from vbsix.runs.folder import Run
+from vbsix.show.curves import as_label, plot_curves
+from vbsix.show.phrases import in_words
+from vbsix.show.svg import world_html
+from vbsix.show.svg.elements import plain, tag
+from vbsix.utilities.files import read_json
+from vbsix.utilities.numbers import mean, mean_std, percent
+
+NOTHING_COUNTED = "There is nothing to count."
+MISTAKES = 6
+SPURIOUS = 4
+STYLE = Path(__file__).with_name("report.css")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A run and what its seeds predict for a split."""
+
+    run: Run
+    seeds: Sequence[int]
+    split: str
+    by_seed: Sequence[Sequence[Prediction]]
+
+    @property
+    def name(self) -> str:
+        return self.run.folder.resolve().name
+
+    @property
+    def domain(self) -> str:
+        return self.run.config.domain
+
+
+def report_page(runs: Sequence[Examined]) -> str:
+    """The page."""
+    results = [report(one.by_seed) for one in runs]
+    title = f"Report: {', '.join(one.name for one in runs)}"
+    body = [
+        tag("h1", plain(title)),
+        *(tag("p", _headline(one, found), class_="headline") for one, found in zip(runs, results, strict=True)),
+        _figure(_accuracy_figure(runs, results), "Accuracy by number of instructions, with 95% intervals"),
+        _figure(
+            plot_curves([one.run.folder for one in runs]),
+            "While learning: hit accuracy, accuracy on dev, and the critic's error",
+        ),
+        *(_section(one, found) for one, found in zip(runs, results, strict=True)),
+        tag("footer", f"Made by vbsix {__version__}."),
+    ]
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>{plain(title)}</title><style>{STYLE.read_text(encoding='utf-8')}</style>"
+    )
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body><main>{"".join(body)}</main></body></html>\n'
+
+
+def _headline(one: Examined, found: Report) -> str:
+    longest = list(found.accuracy)[-1]
+    low, high = found.intervals[longest]
+    accuracy = mean(found.accuracy[longest])
+    words = (
+        f" of the {found.examples[longest]} rows of {one.split} end in the right world after {longest} "
+        f"instruction{'s' * (longest != '1')} (95% interval {percent(low)} to {percent(high)}%)."
+    )
+    return tag("b", plain(f"{one.name}: {percent(accuracy)}%")) + plain(words)
+
+
+def _section(one: Examined, found: Report) -> str:
+    steps = [step for predictions in one.by_seed for step in read_steps(one.domain, predictions)]
+    parts = [
+        tag("h2", plain(one.name)),
+        _setting(one),
+        tag("h3", "Results"),
+        _results(found),
+        _note("accuracy: mean over seeds ± standard deviation. spurious: right, but through a wrong world."),
+        tag("h3", "By position of the instruction"),
+        _bars([_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: step.position)]),
+        tag("h3", "By kind of command"),
+        _bars([_share(share, share.name) for share in shares(steps, lambda step: step.kind)]),
+        _note("Of instructions that were read in the right world, those whose command led to the right one."),
+        tag("h3", "Commands taken for others"),
+        _confusion(steps),
+        _note("Rows: what should have happened. Columns: what did, by the change of the world."),
+        tag("h3", "The most confident mistakes"),
+        _examples(one, confident_mistakes(one.by_seed, MISTAKES), "No mistakes."),
+        tag("h3", "Spurious programs"),
+        _note("They come to the right world by the wrong way."),
+        _examples(one, spurious_examples(one.by_seed, SPURIOUS), "None were found."),
+    ]
+    return tag("section", *parts)
+
+
+# Pictures.
+
+
+def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Figure:
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    for place, (one, found) in enumerate(zip(runs, results, strict=True)):
+        lengths = [int(name) + 0.06 * (place - (len(runs) - 1) / 2) for name in found.accuracy]
+        means = np.mean(list(found.accuracy.values()), axis=1)
+        low, high = np.array(list(found.intervals.values())).T
+        reach = np.maximum([means - low, high - means], 0)
+        axes.errorbar(lengths, means, yerr=reach, marker="o", capsize=4, label=as_label(f"{one.name} ({one.domain})"))
+    axes.set(xlabel="instructions", ylabel=f"accuracy on {runs[0].split}", ylim=(-0.03, 1.03))
+    axes.set_xticks(sorted({int(name) for found in results for name in found.accuracy}))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best")
+    return figure
+
+
+def _figure(figure: Figure, words: str) -> str:
+    """A drawing in the page itself; as an image, so that the names in it are its own."""
+    file = io.BytesIO()
+    figure.set_size_inches(10, 3.6)  # one size, so that their letters are of one size too
+    with rc_context({"svg.hashsalt": "vbsix", "svg.fonttype": "none"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    data = base64.b64encode(file.getvalue()).decode()
+    image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=words)
+    return tag("figure", image, tag("figcaption", plain(words)), tabindex="0")
+
+
+def _world(domain: str, world: str, words: str) -> str:
+    return tag("figure", world_html(domain, world), tag("figcaption", plain(words)), class_="world")
+
+
+def _bars(rows: Sequence[tuple[str, float, str]]) -> str:
+    """A line for each: a name, a share as a bar, and what it is of."""
+    lines = []
+    for name, share, words in rows:
+        bar = tag("span", "&#8203;", class_="bar", style=f"width:{100 * share:.1f}%")
+        cells = tag("th", plain(name), scope="row"), tag("td", bar, class_="bars"), tag("td", plain(words))
+        lines.append(tag("tr", *cells))
+    return tag("table", tag("tbody", *lines)) if lines else tag("p", NOTHING_COUNTED)
+
+
+def _share(share: Share, name: str) -> tuple[str, float, str]:
+    return name, share.share, f"{percent(share.share)}% of {share.count}"
+
+
+# Tables.
+
+
+def _setting(one: Examined) -> str:
+    config, seeds = one.run.config, ", ".join(map(str, one.seeds))
+    words = (
+        f"{one.domain}, learned by {one.run.config.name} from {Path(one.run.source).name}, "
+        f"{config.training.steps} steps, seed{'s' * (len(one.seeds) > 1)} {seeds}{_made_on(one.run)}."
+    )
+    return tag("p", plain(words)) + tag(
+        "details", tag("summary", "All settings"), tag("pre", plain(to_toml(config)), tabindex="0")
+    )
+
+
+def _made_on(run: Run) -> str:
+    """How long it took and on what, once the run has come to its end."""
+    path = run.folder / "result.json"
+    result: dict[str, Any] = read_json(path) if path.exists() else {}
+    took = f", in {timedelta(seconds=round(result['seconds']))}" if "seconds" in result else ""
+    device = result.get("device")
+    return took + (f" on {device.rpartition(': ')[2]}" if isinstance(device, str) else "")
+
+
+def _results(found: Report) -> str:
+    rows = []
+    for name, accuracies in found.accuracy.items():
+        interval = " to ".join(map(percent, found.intervals[name]))
+        spurious = percent(mean(found.spurious[name]))
+        rows.append([name, str(found.examples[name]), mean_std(accuracies, 100), interval, spurious])
+    return _table(["instructions", "examples", "accuracy, %", "95% interval, %", "spurious, %"], rows)
+
+
+def _confusion(steps: Sequence[ReadStep]) -> str:
+    counts = confusion(steps)
+    if not counts:
+        return tag("p", NOTHING_COUNTED)
+    kinds = sorted({kind for row in counts.values() for kind in row} | set(counts))
+    lines = []
+    for wanted, row in counts.items():
+        total = row.total()
+        cells = [
+            tag(
+                "td",
+                str(row[kind] or "·"),
+                class_="same" if kind == wanted else "other",
+                style=_shade(row[kind] / total),
+            )
+            for kind in kinds
+        ]
+        lines.append(tag("tr", tag("th", plain(wanted), scope="row"), *cells))
+    heads = [tag("th", plain(kind), scope="col") for kind in ("wanted / done", *kinds)]
+    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines), class_="counts")
+    return tag("div", table, class_="wide", tabindex="0")
+
+
+def _shade(share: float) -> str:
+    return f"--share:{100 * share:.0f}%"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = tag("tr", *(tag("th", plain(text), scope="col") for text in heads))
+    lines = [tag("tr", *(tag("td", plain(text)) for text in row)) for row in rows]
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="wide", tabindex="0")
+
+
+def _note(words: str) -> str:
+    return tag("p", plain(words), class_="quiet")
+
+
+# Examples.
+
+
+def _examples(one: Examined, found: Sequence[tuple[int, Prediction]], nothing: str) -> str:
+    if not found:
+        return tag("p", nothing)
+    return "".join(_example(one, one.seeds[place], prediction) for place, prediction in found)
+
+
+def _example(one: Examined, seed: int, prediction: Prediction) -> str:
+    """The first world, then for each instruction the world that came of it beside the one that should have."""
+    reading, row = prediction.parse.readings[0], prediction.row
+    steps = [tag("div", _world(one.domain, prediction.parse.world, "at first"), class_="step")]
+    for place, utterance in enumerate(prediction.parse.utterances):
+        command, right = reading.commands[place], prediction.right[place]
+        worlds = _world(one.domain, reading.worlds[place], "right" if right else "predicted")
+        if right is False:
+            worlds += _world(one.domain, str(row.worlds[place + 1]), "should be")
+        words = in_words(one.domain, command.split())
+        text = tag("p", tag("q", plain(utterance)))
+        text += tag("p", *([tag("b", plain(words)), " "] if words else []), tag("code", plain(command)))
+        steps.append(
+            tag("div", text, tag("div", worlds, class_="pair"), class_="step wrong" if right is False else "step")
+        )
+    about = f"seed {seed}, confidence {prediction.parse.confidence:.2f}, {row.id}"
+    return tag("article", tag("p", plain(about), class_="quiet"), tag("div", *steps, class_="steps"))

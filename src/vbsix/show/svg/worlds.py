@@ -1,0 +1,151 @@
+"""Worlds as small pictures. Every colour carries its letter, so that no picture depends on colour alone."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from vbsix.show.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
+
+# Bright enough to carry a dark letter.
+COLOURS = {"r": "#ff6b5e", "y": "#ffd93b", "g": "#4cc46a", "o": "#ff9f43", "p": "#c58bff", "b": "#6aa5ff"}
+ALCHEMY_COLOURS = COLOURS | {"b": "#b5835a"}  # b is brown there
+NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple", "b": "blue"}
+ALCHEMY_NAMES = NAMES | {"b": "brown"}
+SHAPES = {"0": ("triangle", "r"), "1": ("diamond", "g"), "2": ("square", "y"), "3": ("circle", "b"), "4": ("star", "p")}
+
+_LINE = "#3b444d"
+_EMPTY = "#b4bcc4"
+
+
+def world_svg(domain: str, world: str) -> Picture:
+    """A picture of a world in its text form; of a domain that has no picture, the text itself.
+
+    The world is taken to be valid: `Domain.parse_world` is what checks it. All worlds of a built-in domain have the
+    same size. The fragment uses no ids, classes or style sheets, so that any number of them fit on a page. What moves
+    is marked by `data-piece`, which says what it looks like, so that a page can let it move.
+    """
+    return _PICTURES.get(domain, _text)(world)
+
+
+def world_html(domain: str, world: str) -> str:
+    """A world inside a page: its picture or, where the domain has none, its text, which breaks into lines."""
+    return inline(world_svg(domain, world)) if domain in _PICTURES else tag("code", plain(world))
+
+
+def _scene(world: str) -> Picture:
+    cell, floor, height = 20, 40, 52
+    people, words = [], []
+    for place_, content in enumerate(_contents(world), start=1):
+        people.append(_position(place_, cell, height))
+        if content == "__":
+            people.append(tag("circle", cx=(place_ - 0.5) * cell, cy=floor - 3, r=1.2, fill=_EMPTY))
+        else:
+            people.append(place(_person(content[0], content[1]), (place_ - 0.5) * cell, floor, data_piece=content))
+            wears = f"{NAMES[content[1]]} hat" if content[1] != "_" else "no hat"
+            words.append(f"position {place_}: {NAMES[content[0]]} shirt, {wears}")
+    stage = path("M", 0, floor, "H", 10 * cell, stroke=_LINE, stroke_width=1)
+    return _picture("; ".join(words) or "an empty stage", [stage, *people], 10 * cell, height)
+
+
+@functools.cache
+def _person(shirt: str, hat: str) -> str:
+    """A person around x = 0 who stands at y = 0."""
+    parts = [
+        tag("circle", cx=0, cy=-22, r=5, fill="#f4dfca", stroke=_LINE, stroke_width=0.8),
+        path(
+            "M", -7.5, 0, "V", -11, "Q", -7.5, -17, 0, -17, "Q", 7.5, -17, 7.5, -11, "V", 0, "Z",
+            fill=COLOURS[shirt], stroke=_LINE, stroke_width=0.8,
+        ),
+        _letter(shirt, 0, -4.5, 10),
+    ]  # fmt: skip
+    if hat != "_":
+        crown = ("M", -9, -25, "H", 9, "V", -27.5, "H", 6, "L", 5, -37, "H", -5, "L", -6, -27.5, "H", -9, "Z")
+        parts.append(path(*crown, fill=COLOURS[hat], stroke=_LINE, stroke_width=0.8))
+        parts.append(_letter(hat, 0, -28.5, 9))
+    return "".join(parts)
+
+
+def _alchemy(world: str) -> Picture:
+    cell, unit, bottom, height = 24, 10, 43, 55
+    beakers, words = [], []
+    for place_, content in enumerate(_contents(world), start=1):
+        left, right = (place_ - 1) * cell + 3.5, place_ * cell - 3.5
+        beakers.append(_position(place_, cell, height))
+        units = content.replace("_", "")
+        for level, colour in enumerate(units, start=1):
+            liquid = _unit(colour, right - left, unit)
+            beakers.append(place(liquid, left, bottom - level * unit, data_piece=colour))
+        glass = ("M", left - 1.5, 0.5, "L", left, 3, "V", bottom, "H", right, "V", 3, "L", right + 1.5, 0.5)
+        beakers.append(path(*glass, fill="none", stroke=_LINE, stroke_width=1.2, stroke_linejoin="round"))
+        inside = ", ".join(ALCHEMY_NAMES[colour] for colour in units)
+        words.append(f"beaker {place_}: {inside or 'empty'}")
+    return _picture("; ".join(words), beakers, 7 * cell, height)
+
+
+@functools.cache
+def _unit(colour: str, width: float, height: float) -> str:
+    size = {"x": 0, "y": 0, "width": width, "height": height}
+    liquid = tag("rect", **size, fill=ALCHEMY_COLOURS[colour], stroke="#ffffff", stroke_width=0.5)
+    return liquid + _letter(colour, width / 2, 8, 9)
+
+
+def _tangrams(world: str) -> Picture:
+    cell, floor, height = 26, 28, 40
+    width = 5 * cell
+    shapes, words = [path("M", 0, floor, "H", width, stroke=_LINE, stroke_width=1)], []
+    for place_, identity in enumerate(_contents(world), start=1):
+        name, colour = SHAPES[identity]
+        shapes.append(_position(place_, cell, height))
+        shape = _shape(identity, name, colour)
+        shapes.append(place(shape, (place_ - 0.5) * cell, floor - 13, data_piece=identity))
+        words.append(f"position {place_}: shape {identity}, a {name}")
+    if not words:
+        shapes.append(label("an empty row", width / 2, floor - 9, 10, fill=FAINT, text_anchor="middle"))
+    return _picture("; ".join(words) or "an empty row", shapes, width, height)
+
+
+@functools.cache
+def _shape(identity: str, name: str, colour: str) -> str:
+    """A shape around 0, 0 with its number."""
+    ink = {"fill": COLOURS[colour], "stroke": _LINE, "stroke_width": 0.8, "stroke_linejoin": "round"}
+    if name == "circle":
+        return tag("circle", cx=0, cy=0, r=11, **ink) + _letter(identity, 0, 4, 11)
+    corners, radius, turn, down = _POLYGONS[name]
+    points = []
+    for corner in range(corners):
+        reach = radius * (0.55 if name == "star" and corner % 2 else 1)
+        angle = math.radians(turn + 360 / corners * corner)
+        points += [reach * math.sin(angle), down - reach * math.cos(angle)]
+    return path("M", *points, "Z", **ink) + _letter(identity, 0, down + 4, 11)
+
+
+_POLYGONS = {"triangle": (3, 14, 0, 4.5), "diamond": (4, 12.5, 0, 0), "square": (4, 15, 45, 0), "star": (10, 13, 0, 1)}
+"""Number of corners, radius, turn in degrees, and how far the middle lies below 0."""
+
+
+def _text(world: str) -> Picture:
+    size = 11
+    return Picture(label(world, 0, size, size, font_family=MONO), 0.62 * size * max(len(world), 1), size + 4)
+
+
+_PICTURES: dict[str, Callable[[str], Picture]] = {"scene": _scene, "alchemy": _alchemy, "tangrams": _tangrams}
+
+
+def _picture(words: str, parts: list[str], width: float, height: float) -> Picture:
+    return Picture(tag("g", tag("title", plain(words)), *parts, role="img"), width, height)
+
+
+def _contents(world: str) -> list[str]:
+    """What stands at each position of a text such as `1:r_ 2:__`."""
+    return [word.partition(":")[2] for word in world.split()]
+
+
+@functools.cache
+def _position(number: int, cell: float, height: float) -> str:
+    return label(str(number), (number - 0.5) * cell, height - 2, 8, fill=FAINT, text_anchor="middle")
+
+
+def _letter(letter: str, x: float, y: float, size: float) -> str:
+    return label(letter, x, y, size, fill=INK, text_anchor="middle", font_weight="bold")

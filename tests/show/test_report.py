@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import open_browser
+
+from vbsix.cli import app
+
+VOID = {"meta", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """Checks that elements nest, and collects texts by element."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.links: list[str] = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, tiny_run) -> str:
+    folder = tmp_path_factory.mktemp("runs")
+    shutil.copytree(tiny_run.run.folder, folder / "first<&>")
+    shutil.copytree(folder / "first<&>", folder / "_$^$second")
+    out = folder / "report.html"
+    with pytest.raises(SystemExit) as end:
+        app(["report", str(folder / "first<&>"), str(folder / "_$^$second"), "--split", "held-out", "--out", str(out)])
+    assert not end.value.code
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_page_is_whole_and_needs_no_other_file(page):
+    outline = Outline(page)
+    assert all(link.startswith("data:") for link in outline.links)
+    assert not re.search(r"<script|@import|url\(", page)
+    assert outline.texts["h2"] == ["first<&>", "_$^$second"]
+    assert outline.texts["h3"][:4] == [
+        "Results",
+        "By position of the instruction",
+        "By kind of command",
+        "Commands taken for others",
+    ]
+
+
+def test_results_and_mistakes_are_there(page):
+    outline = Outline(page)
+    assert len([link for link in outline.links if link.startswith("data:image/svg+xml")]) == 2
+    for link in outline.links[-2:]:
+        assert "_$^$second (tangrams" in base64.b64decode(link.partition(",")[2]).decode()
+    assert any("12 rows of held-out" in text for text in outline.texts["p"])
+    assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
+    assert {"predicted", "should be", "at first"} <= set(outline.texts["figcaption"])
+    assert outline.texts["q"]
+
+
+@pytest.mark.browser
+def test_it_fits_a_phone_and_is_accessible(page):
+    with open_browser() as browser:
+        for scheme, width in (("light", 1000), ("dark", 1000), ("light", 360)):
+            opened = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+            opened.set_content(page)
+            opened.get_by_text("All settings").first.click()
+            assert opened.evaluate("document.documentElement.scrollWidth") <= width
+            found = Axe().run(opened)
+            assert not found.response["violations"], found.generate_report()
+
+
+def test_bad_arguments_are_one_message(tmp_path, capsys, monkeypatch):
+    from vbsix.cli import main
+
+    monkeypatch.setattr("sys.argv", ["vbsix", "report", str(tmp_path), "--out", str(tmp_path / "x.html")])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err) == (
+        2,
+        f"error: {tmp_path}: holds no run; a run's folder has a file run.json.\n",
+    )
