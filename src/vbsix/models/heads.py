@@ -55,8 +55,12 @@ class Heads(NamedTuple):
     @property
     def critic(self) -> ValueHead | None:
         """V of a state."""
-        logit = self.critic_logit
-        return None if logit is None else (lambda state: jax.nn.sigmoid(logit(state)))
+        return None if self.critic_logit is None else sigmoid_head(self.critic_logit)
+
+
+def sigmoid_head(logit: ValueHead) -> ValueHead:
+    """V of a state, from the critic's logit."""
+    return lambda state: jax.nn.sigmoid(logit(state))
 
 
 def create_networks(

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from vbsix.domains.base import Domain, State
 from vbsix.models import Critic, Ensemble, PolicyNetwork
 from vbsix.models.critic import CriticTables
-from vbsix.models.heads import ValueHead, critic_tables, policy_head
+from vbsix.models.heads import ValueHead, critic_tables, policy_head, sigmoid_head
 from vbsix.playground.models import Model
 from vbsix.search import Graph, Problem, Programs, SearchConfig, program_search
 from vbsix.show.inspection import Inspection, inspect_search
@@ -112,8 +112,7 @@ def _search(
 
 
 def _value_head(domain: Domain, critic: Critic, tables: CriticTables) -> ValueHead:
-    logit = critic.for_example(domain, tables)
-    return lambda state: jax.nn.sigmoid(logit(state))
+    return sigmoid_head(critic.for_example(domain, tables))
 
 
 @functools.partial(jax.jit, static_argnums=0)
