@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,17 +15,10 @@ from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
 from vbsix.utilities.errors import VbsixError, naming
 
 if TYPE_CHECKING:
-    from vbsix.domains.base import Domain
-    from vbsix.search import SearchConfig
+    from vbsix.parsing.parser import Parser
     from vbsix.show.inspection import Inspection
 
-Learned = tuple[Any, Any, Any]
-"""A policy, its projections of words, and the words of the instructions; see `policy_head`."""
 UNIFORM = "uniform (no checkpoint given)"
-EXTRACTED = 512
-"""Programs extracted. Many prefixes are equally probable under a uniform policy, and a small beam would lose some."""
-SHOWN = 8
-"""How many of them are shown."""
 
 
 class Space(StrEnum):
@@ -66,26 +58,17 @@ def search(
 
     Example: vbsix search tangrams --world "1:0 2:3 3:4" --target "1:4 2:3 3:0" "swap the first and the last shape"
     """
+    from vbsix.show.searching import search_programs
+
     language = open_domain(domain)
-    domain = language.name
     with naming("--world"):
-        start = language.parse_world(world)
+        language.parse_world(world)
     with naming("--target"):
-        end = language.parse_target(target)
-    learned = _read(checkpoint, domain, utterances) if checkpoint else None
+        language.parse_target(target)
+    parser = _read(checkpoint, language.name, utterances) if checkpoint else None
     policy = str(checkpoint) if checkpoint else UNIFORM
-    inspection = run_search(
-        domain,
-        start,
-        end,
-        len(utterances),
-        learned,
-        space=space.value,
-        beam=beam,
-        epsilon=epsilon,
-        seed=seed,
-        limit=limit,
-    )
+    options: dict[str, Any] = {"space": space.value, "beam": beam, "epsilon": epsilon, "seed": seed, "limit": limit}
+    inspection = search_programs(language, world, utterances, target, parser=parser, **options).inspection
     if graph:
         from vbsix.show.svg import draw_search
 
@@ -102,60 +85,8 @@ def search(
             typer.echo(f"{drawn} of {drawn + inspection.left_out} states are drawn in {graph}")
 
 
-def run_search(
-    domain: str,
-    world: Any,
-    target: Any,
-    instructions: int,
-    learned: Learned | None = None,
-    *,
-    space: Literal["program", "execution"],
-    beam: int,
-    epsilon: float,
-    seed: int,
-    limit: int,
-) -> Inspection:
-    """Searches with a learned policy that has read the instructions, or else with the uniform one.
-
-    `limit` bounds the states of the inspection.
-    """
-    import jax
-
-    from vbsix.domains.registry import get_domain
-    from vbsix.search import SearchConfig
-    from vbsix.show.inspection import inspect_search
-
-    language = get_domain(domain)
-    extracted = min(EXTRACTED, beam * len(language.tokens))
-    config = SearchConfig(space=space, beam=beam, selection="epsilon-greedy", epsilon=epsilon, program_beam=extracted)
-    with language.alone():
-        programs, graph = _compiled_search(language, instructions, config)(world, target, jax.random.key(seed), learned)
-        best = jax.tree.map(lambda leaf: leaf[:SHOWN], jax.block_until_ready(programs))
-        language.raise_failure()
-        return inspect_search(language, graph, best, space=space, limit=limit)
-
-
-@functools.cache
-def _compiled_search(domain: Domain, instructions: int, config: SearchConfig):
-    import jax
-    import jax.numpy as jnp
-
-    from vbsix.models.heads import policy_head
-    from vbsix.search import Problem, program_search
-
-    def uniform(state: Any, valid: Any) -> Any:
-        return jnp.full(len(domain.tokens), -math.log(len(domain.tokens)))
-
-    def run(world: Any, target: Any, key: Any, learned: Any) -> Any:
-        problem = Problem(world, jnp.int32(instructions), target)
-        policy = policy_head(domain, *learned) if learned else uniform
-        return program_search(domain, policy, None, problem, key, instructions=instructions, config=config)
-
-    return jax.jit(run)
-
-
-def _read(checkpoint: Path, domain: str, utterances: list[str]) -> Learned:
-    """The policy of a checkpoint, and what it needs to know of the utterances."""
+def _read(checkpoint: Path, domain: str, utterances: list[str]) -> Parser:
+    """The parser of a checkpoint, which must be for the domain."""
     from vbsix.parsing.loading import load
 
     parser = load(checkpoint)
@@ -163,7 +94,7 @@ def _read(checkpoint: Path, domain: str, utterances: list[str]) -> Learned:
         raise VbsixError(f"--checkpoint: {checkpoint} was trained for {parser.domain.name}, not for {domain}.")
     if unknown := parser.unknown_words(utterances):
         typer.echo(f"The model does not know: {', '.join(unknown)}", err=True)
-    return parser.policy, parser.words.vectors, parser.word_ids(utterances, len(utterances))
+    return parser
 
 
 def print_search(inspection: Inspection, policy: str, beam: int) -> None:

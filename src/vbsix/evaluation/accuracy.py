@@ -89,6 +89,9 @@ def predict_examples(
     """
     count = examples.instructions.shape[0]
     batch = min(batch, count)
+    if worlds is None:  # as a tree of the same shape, so that the same compiled function serves both cases
+        most = examples.words.shape[1]
+        worlds = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:, None], most, axis=1), examples.target)
     tokens, right = [], []
     for first in range(0, count, batch):
         index = np.minimum(np.arange(first, first + batch), count - 1)  # the last batch is filled up with its end

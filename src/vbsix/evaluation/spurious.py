@@ -106,10 +106,12 @@ def spurious_finds(dataset: Dataset, networks: Networks, config: Config, length:
     rows = [dataset.train.rows[place] for place in _known(dataset.train, length)[:MOST_SEARCHED]]
     if not rows:
         return [None] * seeds
+    count, batch = len(rows), config.training.batch
+    rows += rows[-1:] * (-count % batch)  # batches of one size, for each is compiled
     examples, worlds = dataset.arrays(Split(rows).examples(length)), _worlds(dataset, rows, length)
     with dataset.domain.alone():
         found = _search(dataset.domain, config, networks, jnp.asarray(dataset.words.vectors), examples, worlds)
-        hit, share = map(np.asarray, found)
+        hit, share = (np.asarray(part)[:, :count] for part in found)
         dataset.domain.raise_failure()
     return [_mean(share[seed][hit[seed]]) for seed in range(seeds)]
 

@@ -18,12 +18,13 @@ MOST_SEARCHED = 100
 def search_training_example(
     domain: Domain, config: Config, networks: Networks, vectors: Array, example: Arrays
 ) -> tuple[Heads, Graph]:
-    """A search as in training, and the networks that it used."""
+    """A search as in the last step of training, and the networks that it used."""
     heads = make_heads(domain, networks, read_example(domain, networks, vectors, example))
+    critic_ranks = config.training.steps > config.training.value_ranking_start
     graph = search_graph(
         domain,
         heads.actor,
-        heads.critic,
+        heads.critic if critic_ranks else None,
         Problem(example.world, example.instructions, example.target),
         jax.random.key(0),
         instructions=example.words.shape[0],

@@ -19,6 +19,7 @@ from vbsix.models.policy import PolicyNetwork
 from vbsix.search.beam import CORRECT, Graph, Problem, beam_search, outcome_of
 from vbsix.search.extraction import Programs, complete_programs, follow_back, most_probable_ends
 from vbsix.search.select import greedy
+from vbsix.utilities.displays import display_html
 from vbsix.utilities.trees import choose
 
 DENOTATION_ENDS = 256
@@ -57,11 +58,16 @@ class Parse:
     """Words that the model does not know; they all share one vector."""
     unread_words: tuple[str, ...]
     """Words at the end of utterances that are longer than the model reads."""
+    domain: str = ""
+    """The name of the language."""
 
     @property
     def confidence(self) -> float:
         """That of the best reading."""
         return self.readings[0].confidence if self.readings else 0.0
+
+    def _repr_html_(self) -> str:
+        return display_html("parse", self)
 
 
 class Predictions(NamedTuple):

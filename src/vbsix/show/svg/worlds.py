@@ -29,9 +29,14 @@ def world_svg(domain: str, world: str) -> Picture:
     return _PICTURES.get(domain, _text)(world)
 
 
+def has_picture(domain: str) -> bool:
+    """Whether worlds of the domain of that name are drawn."""
+    return domain in _PICTURES
+
+
 def world_html(domain: str, world: str) -> str:
     """A world inside a page: its picture or, where the domain has none, its text, which breaks into lines."""
-    return inline(world_svg(domain, world)) if domain in _PICTURES else tag("code", plain(world))
+    return inline(world_svg(domain, world)) if has_picture(domain) else tag("code", plain(world))
 
 
 def _scene(world: str) -> Picture:
