@@ -12,10 +12,13 @@ import vbsix
 from vbsix import UnknownName, VbsixError
 from vbsix.api import TrainedRun, choose_config, new_folder
 from vbsix.config.presets import METHODS, QUICK, RECIPES, preset
-from vbsix.config.schema import override
+from vbsix.config.schema import Config, override
 from vbsix.config.toml import to_toml
 from vbsix.runs.folder import open_run
 from vbsix.runs.loop import Interrupted
+
+pytestmark = pytest.mark.integration
+
 
 STEPS = LOOP_CONFIG.training.steps
 ROW, UTTERANCE = "1:0 2:3 3:4", "swap figure 1 and figure 3"
@@ -29,7 +32,7 @@ def seen() -> list:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, seen) -> TrainedRun:
-    """A run on the embedded corpus, whose settings have dots in their names."""
+    """A run on the built-in corpus, whose settings have dots in their names."""
     out = tmp_path_factory.mktemp("runs") / "run"
     return vbsix.train(
         "tangrams", seeds=len(LOOP_SEEDS), out=out, callback=seen.append, progress=False, **LOOP_SETTINGS
@@ -157,9 +160,9 @@ def test_a_folder_with_a_run_is_not_overwritten_and_one_without_is_not_resumed(t
 
 def test_a_run_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert new_folder("tangrams-vbsix") == Path("runs", "tangrams-vbsix-1")
-    Path("runs", "tangrams-vbsix-1").mkdir(parents=True)
-    assert new_folder("tangrams-vbsix") == Path("runs", "tangrams-vbsix-2")
+    assert new_folder(Config()) == Path("runs", "tangrams-vbsix-stochastic-1")
+    Path("runs", "tangrams-vbsix-stochastic-1").mkdir(parents=True)
+    assert new_folder(Config()) == Path("runs", "tangrams-vbsix-stochastic-2")
 
 
 def test_what_is_given_goes_before_what_the_file_says(tmp_path):

@@ -187,6 +187,7 @@ def metrics_of(method: str, recipe: str) -> set[str]:
     return set(jax.eval_shape(step, learner, jax.random.key(0), jax.numpy.int32(0)))
 
 
+@pytest.mark.integration
 def test_the_metrics_page_has_every_metric_of_training_and_no_other():
     produced = {name for configuration in CONFIGURATIONS for name in metrics_of(*configuration)}
     text = read(DOCS / "metrics.md").partition("## Results")[0].partition("## Every run")[2]
@@ -262,6 +263,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.integration
 def test_the_commands_of_the_first_pages_run(folder, monkeypatch, capsys):
     """Training is short, and its networks are small."""
     done = []
@@ -280,19 +282,30 @@ def test_the_commands_of_the_first_pages_run(folder, monkeypatch, capsys):
     assert {"train", "evaluate", "parse", "export", "search", "execute", "config"} <= set(done)
 
 
+@pytest.mark.integration
 def test_the_python_examples_run(folder, monkeypatch, capsys):
     """Those that train do so with small networks and few steps."""
     tiny = {name.replace(".", "__"): value for name, value in SETTINGS.items()}
-    train = vbsix.train
-    monkeypatch.setattr(vbsix, "train", lambda *given, **named: train(*given, **{**tiny, **named}, progress=False))
+    quiet = {**tiny, "progress": False}
+    for name in ("train", "sweep"):
+        original = getattr(vbsix, name)
+        monkeypatch.setattr(vbsix, name, lambda *given, of=original, **named: of(*given, **{**quiet, **named}))
     ran = 0
-    for path in (README, DOCS / "extend.md", DOCS / "index.md"):
+    for path in (README, DOCS / "extend.md", DOCS / "index.md", DOCS / "sweeps.md"):
         session: dict[str, Any] = {}
         for language, text in CODE.findall(read(path)):
             if language == "python" and ">>>" not in text:
                 exec(compile(text, name_of(path), "exec"), session)
                 ran += 1
     assert ran >= 2
+
+
+def test_the_environment_of_the_results_is_that_of_the_result_files():
+    lines = read(ROOT / "results" / "requirements.txt").splitlines()
+    pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    for path in (ROOT / "results").glob("*.json"):
+        versions = json.loads(read(path))["versions"]
+        assert {name: pinned[name] for name in ("jax", "jaxlib", "numpy")}.items() <= versions.items(), path.name
 
 
 # Links

@@ -20,6 +20,9 @@ from vbsix.data.json_lines import read_json_lines
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.testing import check_domain
 
+pytestmark = pytest.mark.integration
+
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = {"blocks": "Blocks", "table": "Table", "robot": "Robot"}
 each_example = pytest.mark.parametrize("name", NAMES)

@@ -15,6 +15,9 @@ from training.tiny import ARGUMENTS
 from vbsix.cli import main
 from vbsix.domains import registry
 
+pytestmark = pytest.mark.integration
+
+
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 SMALLER = [

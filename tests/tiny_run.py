@@ -14,7 +14,7 @@ from vbsix.config.schema import Config, override
 from vbsix.data.dataset import Dataset
 from vbsix.runs.checkpoints import save_checkpoint
 from vbsix.runs.folder import Run, create_run
-from vbsix.training.seeds import create_learners
+from vbsix.training.chunk import create_learners
 from vbsix.training.step import Learner
 
 STEPS, SEEDS = 7, (1, 4)
@@ -46,7 +46,7 @@ class Made(NamedTuple):
 
 
 def make_run(folder: Path, seeds: tuple[int, ...] = SEEDS, settings: Mapping[str, Any] = SETTINGS) -> Made:
-    """A run of tangrams on the embedded corpus; its metrics say that the last seed is best."""
+    """A run of tangrams on the built-in corpus; its metrics say that the last seed is best."""
     run = Run(folder, override(Config(), settings), seeds, "synthetic")
     dataset = create_run(run)
     learners = create_learners(dataset.domain, run.config, jnp.asarray(seeds))

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vbsix.api import Progress, TrainedRun, evaluate, resume, train
+    from vbsix.api import Progress, TrainedRun, TrainedSweep, evaluate, resume, sweep, train
     from vbsix.data.words import UtteranceVectors, Words
     from vbsix.domains.base import Domain
     from vbsix.domains.execution import Step, execute
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from vbsix.parsing.parser import Parser
     from vbsix.plugins import register_encoder, register_objective, register_policy, register_selection_rule
     from vbsix.runs.loop import Interrupted
+    from vbsix.show.drawing import Drawing, draw_world
+    from vbsix.show.searching import Search, search_programs
     from vbsix.utilities.errors import (
         InvalidData,
         InvalidDomain,
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
         VbsixError,
     )
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _MODULES = {
-    "vbsix.api": ["Progress", "TrainedRun", "evaluate", "resume", "train"],
+    "vbsix.api": ["Progress", "TrainedRun", "TrainedSweep", "evaluate", "resume", "sweep", "train"],
     "vbsix.data.words": ["UtteranceVectors", "Words"],
     "vbsix.domains.base": ["Domain"],
     "vbsix.domains.execution": ["Step", "execute"],
@@ -43,6 +45,8 @@ _MODULES = {
     "vbsix.parsing.parser": ["Parser"],
     "vbsix.plugins": ["register_encoder", "register_objective", "register_policy", "register_selection_rule"],
     "vbsix.runs.loop": ["Interrupted"],
+    "vbsix.show.drawing": ["Drawing", "draw_world"],
+    "vbsix.show.searching": ["Search", "search_programs"],
     "vbsix.utilities.errors": [
         "InvalidData",
         "InvalidDomain",
@@ -56,6 +60,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "Domain",
+    "Drawing",
     "Interrupted",
     "InvalidData",
     "InvalidDomain",
@@ -64,14 +69,17 @@ __all__ = [
     "Parser",
     "Progress",
     "PythonDomain",
+    "Search",
     "Step",
     "TrainedRun",
+    "TrainedSweep",
     "UnknownName",
     "UtteranceVectors",
     "VbsixError",
     "Words",
     "__version__",
     "available_domains",
+    "draw_world",
     "evaluate",
     "execute",
     "get_domain",
@@ -83,6 +91,8 @@ __all__ = [
     "register_policy",
     "register_selection_rule",
     "resume",
+    "search_programs",
+    "sweep",
     "train",
 ]
 

@@ -1,36 +1,37 @@
-"""Training and evaluation from Python: `vbsix.train`, `vbsix.resume` and `vbsix.evaluate`."""
+"""Training and evaluation from Python: `vbsix.train`, `vbsix.sweep`, `vbsix.resume` and `vbsix.evaluate`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from vbsix.config import presets
-from vbsix.config.schema import Config, changes, override
+from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_toml
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
-from vbsix.domains.python import PythonDomain
-from vbsix.domains.registry import import_domain
-from vbsix.evaluation.accuracy import Accuracies, Predicted
+from vbsix.domains.registry import as_domain
+from vbsix.evaluation.accuracy import Accuracies
 from vbsix.evaluation.report import Report, report
-from vbsix.evaluation.spurious import Shares, predict_longest, spurious_shares
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.display import create_display, stop_on_interrupt
-from vbsix.runs.folder import Run, create_run, domain_of, open_run, read_dataset, resume_command, save_result
-from vbsix.runs.loop import Interrupted, Observer, Trained
-from vbsix.runs.loop import train as train_loop
+from vbsix.runs.finish import measure_run, train_to_end
+from vbsix.runs.folder import Run, create_run, open_run, reopen_run
+from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
+from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_json
 from vbsix.utilities.jax_settings import prepare_jax
 
 
@@ -66,6 +67,15 @@ class TrainedRun:
     result: Mapping[str, Any]
     domain: Domain
     words: Words | None = None
+
+    def __repr__(self) -> str:
+        config = self.config
+        return f"<run of {config.domain}: {config.name}, {config.training.steps} steps, in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        from vbsix.show.notebook import run_html
+
+        return run_html(self.folder, self.config, self.result, self.metrics)
 
     @property
     def accuracy(self) -> Accuracies:
@@ -107,7 +117,7 @@ def train(
 
     Args:
         domain: a domain, its name (`module:Class` for one of your own), or a class that `PythonDomain` takes.
-        data: a folder with SCONE's files, a file of JSON lines (`*.jsonl`), or `synthetic`, the embedded corpus.
+        data: a folder with SCONE's files, a file of JSON lines (`*.jsonl`), or `synthetic`, the built-in corpus.
         method: `vbsix`, `mml`, `execution-only`, `value-only`, `expert-mml` or `reinforce`.
         recipe: `stochastic` (ours, the default) or `published`.
         variant: named changes, joined by `+`; see `vbsix.config.presets.VARIANTS`.
@@ -123,16 +133,119 @@ def train(
         Interrupted: the run was stopped by Ctrl-C or by the callback; `vbsix.resume` continues it.
     """
     prepare_jax()
-    language = _as_domain(domain)
+    language = as_domain(domain)
+    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings)
+    return _finish(run, create_run(run, language, words), words, callback, progress)
+
+
+def _plan(
+    language: Domain,
+    data: str | Path,
+    names: tuple[str | None, str | None, str | None],
+    seeds: int | Sequence[int],
+    out: str | Path | None,
+    config: str | Path | None,
+    settings: Mapping[str, Any],
+) -> Run:
+    """The run that the arguments of `train` describe."""
     source = str(data) if str(data) == SYNTHETIC else str(Path(data).resolve())
     given = {name.replace("__", "."): value for name, value in settings.items()}
-    chosen = choose_config(language.name, source, method, recipe, variant, Path(config) if config else None, given)
-    folder = Path(out) if out else new_folder(f"{chosen.domain}-{chosen.name}")
+    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
-    run = Run(folder, chosen, numbers, source)
-    return _finish(run, create_run(run, language, words), words, callback, progress)
+    return Run(Path(out) if out else new_folder(chosen), chosen, numbers, source)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedSweep:
+    """A sweep that has ended.
+
+    Attributes:
+        folder: where everything is; each run has a folder of its own inside.
+        runs: the runs that ended well, by their names, such as `learning_rate=0.001,fold=2`.
+        failed: why the others failed.
+    """
+
+    folder: Path
+    runs: Mapping[str, TrainedRun]
+    failed: Mapping[str, VbsixError]
+
+    @cached_property
+    def ensemble(self) -> Parser:
+        """All seeds of all runs, each at its best step, as one parser."""
+        first = next(iter(self.runs.values()))
+        return load(self.folder, best=True, ensemble=True, domain=first.domain, words=first.words)
+
+
+def sweep(
+    domain: Any = "tangrams",
+    data: str | Path = SYNTHETIC,
+    *,
+    vary: Mapping[str, Any] | None = None,
+    folds: int = 0,
+    method: str | None = None,
+    recipe: str | None = None,
+    variant: str | None = None,
+    seeds: int | Sequence[int] = 1,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    words: Words | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> TrainedSweep:
+    """Trains a run for each combination of values; runs that share compiled code are trained side by side.
+
+    A sweep that was stopped continues with the same call, if `out` is given, or with `resume`.
+
+    Args:
+        domain: see `train`, as for all arguments that are not listed here.
+        data: the examples.
+        vary: the values of each setting that varies, as in `{"training.learning_rate": [0.001, 0.0003]}`.
+        folds: cross-validation: train without each of so many folds of the training rows, and evaluate on it.
+        method: the method.
+        recipe: the recipe.
+        variant: named changes.
+        seeds: how many seeds each run has, or which ones.
+        out: the sweep's folder.
+        config: a TOML file with settings.
+        words: a vocabulary of your own.
+        progress: show the progress.
+        settings: any setting.
+    """
+    prepare_jax()
+    language = as_domain(domain)
+    settings |= {"data.folds": folds} if folds else {}
+    base = _plan(language, data, (method, recipe, variant), seeds, out, config, settings)
+    values = dict(vary or {}) | ({"data.fold": range(folds)} if folds else {})
+    planned = plan_sweep(base.folder, base.config, values, base.seeds, base.source)
+    if not is_sweep(planned.folder):
+        create_sweep(planned, language, words)
+    elif not _is_same(open_sweep(planned.folder), planned):
+        raise VbsixError(f"{planned.folder}: holds another sweep; give another folder.")
+    return _finish_sweep(planned, language, words, progress)
+
+
+def _is_same(found: Sweep, planned: Sweep) -> bool:
+    runs, wanted = ([(run.config, run.seeds, run.source) for run in one.runs] for one in (found, planned))
+    return runs == wanted
+
+
+def _finish_sweep(planned: Sweep, language: Domain | None, words: Words | None, progress: bool) -> TrainedSweep:
+    @contextmanager
+    def observe(runs: Sequence[Run], title: str) -> Iterator[Observer]:
+        display = create_display(runs, quiet=not progress)
+        with stop_on_interrupt(display), display:
+            yield display
+
+    failed = train_sweep(planned, observe, language, words)
+    domain = language or as_domain(planned.runs[0].config.domain)
+    trained = {
+        run.folder.name: TrainedRun(run.folder, run.config, read_json(run.folder / "result.json"), domain, words)
+        for run in planned.runs
+        if run.folder not in failed
+    }
+    return TrainedSweep(planned.folder, trained, {folder.name: error for folder, error in failed.items()})
 
 
 def resume(
@@ -142,13 +255,15 @@ def resume(
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
-) -> TrainedRun:
-    """Continues a run that was stopped or killed; arguments are those of `train`."""
+) -> TrainedRun | TrainedSweep:
+    """Continues a run or a sweep that was stopped or killed; arguments are those of `train`.
+
+    A sweep has no callback.
+    """
     prepare_jax()
-    run = open_run(Path(folder))
-    given = None if domain is None else _as_domain(domain)
-    language = domain_of(run.config, run.folder, given, run.observation_spec)
-    return _finish(run, read_dataset(run, language, words), words, callback, progress)
+    if is_sweep(Path(folder)):
+        return _finish_sweep(open_sweep(Path(folder)), None if domain is None else as_domain(domain), words, progress)
+    return _finish(*reopen_run(Path(folder), domain, words), words, callback, progress)
 
 
 def evaluate(
@@ -159,16 +274,18 @@ def evaluate(
     best: bool = False,
     ensemble: bool = False,
     domain: Any = None,
+    words: Words | None = None,
 ) -> Report:
     """The accuracy of each seed after 1, 2, ... utterances, with intervals, spurious shares and calibration.
 
     Args:
         model: a run, a folder of one, an exported model, or a parser.
         data: a folder with SCONE's files, or a file of JSON lines, all of which is taken; None for the run's own data.
-        split: `dev`, `test`, `train` or `train-orig`; on the embedded corpus, `dev` or `held-out`.
+        split: `dev`, `test`, `train` or `train-orig`; on the built-in corpus, `dev` or `held-out`.
         best: each seed at the step at which it was best on dev, instead of at its newest checkpoint.
         ensemble: all seeds as one parser.
         domain: the language, for a domain of your own.
+        words: another vocabulary than the run's, with vectors of the same kind.
     """
     prepare_jax()
     if isinstance(model, Parser):
@@ -176,10 +293,13 @@ def evaluate(
             raise VbsixError("a parser does not know its data: give `data`.")
         parsers, own = [model], False
     else:
-        given = None if domain is None else _as_domain(domain)
-        path, language = (model.folder, model.domain) if isinstance(model, TrainedRun) else (Path(model), given)
-        parsers = [load(path, best=best, ensemble=True, domain=language)] if ensemble else []
-        parsers = parsers or load_all(path, best=best, domain=language)
+        path, language = (model.folder, model.domain) if isinstance(model, TrainedRun) else (Path(model), domain)
+        if isinstance(model, TrainedRun):
+            words = words or model.words
+        if ensemble:
+            parsers = [load(path, best=best, ensemble=True, domain=language, words=words)]
+        else:
+            parsers = load_all(path, best=best, domain=language, words=words)
         own, data = data is None, data or run_source(path)
     rows = read_split(parsers[0].domain, parsers[0].config, str(data), split, own=own)
     return report([predict_rows(parser, rows) for parser in parsers])
@@ -213,22 +333,14 @@ def choose_config(
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
-    chosen = override(make(named), {**given, **own})
-    if chosen.training.critic and chosen.training.objective in ("reinforce", "expert-mml"):
-        raise VbsixError(f"training.critic: the objective {chosen.training.objective} does not train a critic.")
-    return chosen
+    if own.get("data.dev_file"):
+        own["data.dev_file"] = str(Path(own["data.dev_file"]).resolve())  # the run may be resumed from another folder
+    return require_sense(override(make(named), {**given, **own}))
 
 
-def _as_domain(domain: Any) -> Domain:
-    if isinstance(domain, str):
-        return import_domain(domain)
-    if isinstance(domain, type) and issubclass(domain, Domain):
-        return domain()
-    return domain if isinstance(domain, Domain) else PythonDomain(domain)
-
-
-def new_folder(name: str) -> Path:
+def new_folder(config: Config) -> Path:
     """The first of `runs/NAME-1`, `runs/NAME-2` and so on that is not there yet."""
+    name = f"{config.domain}-{config.name}"
     return next(folder for number in count(1) if not (folder := Path("runs", f"{name}-{number}")).exists())
 
 
@@ -236,41 +348,14 @@ def run_source(path: Path) -> str:
     """Where a run's data comes from."""
     if not path.is_dir():
         raise VbsixError(f"{path}: a model does not know where its data is; give the data.")
-    return open_run(path).source
-
-
-class Measured(NamedTuple):
-    """What is measured at the end of a run."""
-
-    predictions: dict[str, Predicted]
-    """For the longest examples of each split."""
-    spurious: dict[str, Shares]
-    result: dict[str, Any]
-    """What `result.json` holds."""
-
-
-def train_to_end(run: Run, dataset: Dataset, observer: Observer) -> Trained:
-    """Trains a run to its last step; a wish to stop that comes with that step counts too."""
-    trained = train_loop(run, dataset, observer)
-    if observer.wants_to_stop():
-        raise Interrupted(f"Stopped before the result was measured. Continue with: {resume_command(run)}")
-    return trained
-
-
-def measure_run(run: Run, dataset: Dataset, trained: Trained) -> Measured:
-    """Measures a run that has ended, and writes its result."""
-    networks = trained.learners.networks
-    predictions = predict_longest(dataset, networks, run.config)
-    spurious = spurious_shares(dataset, networks, run.config, predictions)
-    result = save_result(run, trained.accuracies, trained.best, trained.seconds, spurious)
-    return Measured(predictions, spurious, result)
+    return (open_sweep(path).runs[0] if is_sweep(path) else open_run(path)).source
 
 
 def _finish(run: Run, dataset: Dataset, words: Words | None, callback: Callback | None, progress: bool) -> TrainedRun:
-    display = create_display(run, quiet=not progress)
+    display = create_display([run], quiet=not progress)
     observer = _Calling(display, callback, run.config.training.steps) if callback else display
     with stop_on_interrupt(display), display:
-        trained = train_loop(run, dataset, observer)
+        trained = train_to_end(run, dataset, observer)
     return TrainedRun(run.folder, run.config, measure_run(run, dataset, trained).result, dataset.domain, words)
 
 

@@ -11,6 +11,7 @@ MEASURED = "milliseconds_batched", "milliseconds_single", "compile_seconds", "fi
 pytestmark = pytest.mark.usefixtures("tiny_presets")
 
 
+@pytest.mark.slow
 def test_json(vbsix):
     ended = vbsix("bench", "predict", "tangrams", "--seeds", "2", "--json")
     assert (ended.code, ended.err) == (0, "")

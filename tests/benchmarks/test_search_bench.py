@@ -37,6 +37,7 @@ def check_figures(result: dict, combination: str) -> None:
     assert ("execution_over_program" in figures) == ("execution" in combination)
 
 
+@pytest.mark.slow
 def test_json(vbsix):
     ended = vbsix("bench", "search", "--json", "tangrams")
     assert (ended.code, ended.err) == (0, "")

@@ -176,7 +176,7 @@ def test_results_are_written_with_command_and_date(vbsix, monkeypatch, tmp_path,
 
 
 def test_what_was_measured_before_an_interruption_is_written(vbsix, monkeypatch, tmp_path):
-    def bench_train(config, seeds, warm):
+    def bench_train(config, seeds, warm, runs):
         if config.search.beam == 64:
             raise KeyboardInterrupt
         return training("scene", "vbsix", 1.0, beam=config.search.beam)

@@ -9,7 +9,7 @@ from vbsix.benchmarks import train
 from vbsix.config.presets import preset
 
 MEASURED = "steps_per_second", "examples_per_second", "compile_seconds", "peak_memory_bytes"
-SIZES = "domain", "method", "recipe", "seeds", "beam", "batch"
+SIZES = "domain", "method", "recipe", "runs", "seeds", "beam", "batch"
 
 pytestmark = pytest.mark.usefixtures("tiny_presets")
 
@@ -18,21 +18,24 @@ pytestmark = pytest.mark.usefixtures("tiny_presets")
 def not_measured(monkeypatch):
     """Settings stay as they are, numbers are made up."""
 
-    def bench_train(config, seeds, warm):
-        sizes = (config.domain, "mml", config.recipe, seeds, config.search.beam, config.training.batch)
+    def bench_train(config, seeds, warm, runs):
+        sizes = (config.domain, "mml", config.recipe, runs, seeds, config.search.beam, config.training.batch)
         return dict(zip(SIZES, sizes, strict=True)) | dict.fromkeys(MEASURED, 1234.5) | {"warm": warm}
 
     monkeypatch.setattr(train, "bench_train", bench_train)
 
 
+@pytest.mark.slow
 def test_json(vbsix):
     names = ("--method", "mml", "--recipe", "published")
-    ended = vbsix("bench", "train", "tangrams", "--json", *names, "--seeds", "2", "--beam", "5", "--batch", "3")
+    ended = vbsix(
+        "bench", "train", "tangrams", "--json", *names, "--seeds", "2", "--runs", "2", "--beam", "5", "--batch", "3"
+    )
     assert (ended.code, ended.err) == (0, "")
     result = json.loads(ended.out)
-    assert [result[name] for name in SIZES] == ["tangrams", "mml", "published", 2, 5, 3]
+    assert [result[name] for name in SIZES] == ["tangrams", "mml", "published", 2, 2, 5, 3]
     assert all(result[name] > 0 for name in MEASURED)
-    assert result["examples_per_second"] == pytest.approx(2 * 3 * result["steps_per_second"])
+    assert result["examples_per_second"] == pytest.approx(2 * 2 * 3 * result["steps_per_second"])
     assert result["device"] and "jax" in result["versions"]
 
 
@@ -49,7 +52,7 @@ def test_warm_steps_come_before_the_measured_ones(vbsix, monkeypatch, method, cr
             return None
 
     def compile_apart(*arguments, **options):
-        assert options == {"steps": 4, "critic_ranks": critic_ranks}
+        assert options == {"steps": 4, "critic_ranks": critic_ranks, "at_once": None}
         return Compiled(), 1.5
 
     def repeat(call, compile_seconds):
@@ -101,10 +104,10 @@ def test_sweep(vbsix):
 def test_an_interrupted_sweep_leaves_its_rows(vbsix, monkeypatch, not_measured):
     bench_train = train.bench_train
 
-    def interrupted(config, seeds, warm):
+    def interrupted(config, seeds, warm, runs):
         if config.search.beam == 64:
             raise KeyboardInterrupt
-        return bench_train(config, seeds, warm)
+        return bench_train(config, seeds, warm, runs)
 
     monkeypatch.setattr(train, "bench_train", interrupted)
     ended = vbsix("bench", "train", "scene", "--sweep")

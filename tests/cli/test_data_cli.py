@@ -99,6 +99,7 @@ def test_check_of_a_folder_without_data_fails(vbsix, tmp_path):
     assert ended.code == 2 and "no such folder" in ended.err and len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_check_agrees_with_what_is_known_of_scone(vbsix, data_dir):
     ended = vbsix("data", "check", str(data_dir), "--json")
     assert ended.code == 0

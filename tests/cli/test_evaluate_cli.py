@@ -9,6 +9,8 @@ from tiny_run import SEEDS
 import vbsix as library
 from vbsix.data.synthetic import write_corpus
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def run(tiny_run):

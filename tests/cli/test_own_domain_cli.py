@@ -12,6 +12,9 @@ import vbsix as package
 from vbsix.cli import main
 from vbsix.domains import registry
 
+pytestmark = pytest.mark.integration
+
+
 LANGUAGE = '''
 class Sums:
     """Adds words up: `one` and `two` add, `end` ends an instruction."""

@@ -10,6 +10,9 @@ from tiny_run import SEEDS
 import vbsix as library
 from vbsix.parsing.parser import Parser
 
+pytestmark = pytest.mark.integration
+
+
 ROW = "1:0 2:3 3:4"
 UTTERANCE = "swap figure 1 and figure 3"
 

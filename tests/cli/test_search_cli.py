@@ -6,6 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
+
 ROW, SWAPPED = "1:0 2:3 3:4", "1:4 2:3 3:0"
 ASKED = (
     "search",

@@ -13,6 +13,8 @@ import uvicorn
 from vbsix.cli.serve import listen
 from vbsix.playground import models
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def run(monkeypatch) -> str:

@@ -23,6 +23,9 @@ from vbsix.runs.metrics import read_metrics
 from vbsix.utilities import jax_settings
 from vbsix.utilities.jax_settings import prepare_jax
 
+pytestmark = pytest.mark.integration
+
+
 TANGRAMS = "tiny-1\t1:0 2:1\tremove the first one\t1:1\n"
 STEPS = LOOP_CONFIG.training.steps
 
@@ -54,7 +57,7 @@ def test_at_the_end_it_prints_the_accuracies_and_what_to_try_next(ended):
         *[(split, length) for split in ("dev", "held-out phrasings") for length in "12"],
         ("spurious, dev", "2"),
         ("spurious, held-out phrasings", "2"),
-        ("spurious, found in training", "2"),
+        ("spurious, found in training", "1"),
     ]
     for number in (1, 2):
         for split in ("dev", "held-out phrasings"):

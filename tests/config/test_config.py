@@ -5,6 +5,7 @@ import itertools
 import tomllib
 from functools import reduce
 
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +58,7 @@ def test_in_program_space_the_published_recipe_keeps_all_programs_of_the_beam():
     for method, settings in METHODS.items():
         for variant, beam in (("", 32), ("beam-64", 64)):
             kept = beam if settings["search.space"] == "program" else 8
-            assert preset("scene", method, "published", variant).search.program_beam == kept
+            assert preset("scene", method, "published", variant).search.programs == kept
 
 
 @pytest.mark.parametrize("data", DEFAULT_METHOD)
@@ -166,10 +167,10 @@ def test_settings_are_given_as_text():
         ("training.learning_rate=-1", r"expected a number of at least 0, not -1\.0"),
         ("training.learning_rate=inf", r"expected a number of at least 0, not inf"),
         ("training.critic=1", r"training\.critic: expected true or false, not 1"),
-        ("training.objective=mm", r"training\.objective: expected one of 'mml', 'expert-mml', 'reinforce', not 'mm'"),
+        ("training.objective=mm", r"training\.objective: expected one of 'mml', 'expert-mml', 'reinforce',.* not 'mm'"),
         ("training.objective=[1]", r"training\.objective: expected one of .*, not \[1\]"),
-        ("search.selection=slots", r"search\.selection: expected one of 'epsilon-greedy', 'stochastic', not 'slots'"),
-        ("network.encoder=gru", r"network\.encoder: expected one of 'lstm', not 'gru'"),
+        ("search.selection=slots", r"search\.selection: expected one of 'epsilon-greedy', 'stochastic',.* not 'slots'"),
+        ("network.encoder=gru", r"network\.encoder: expected one of 'lstm',.* not 'gru'"),
         ("network.initialisation=big", r"expected one of 'small', 'reference', not 'big'"),
         ("data.lengths=3", r"data\.lengths: expected a list such as \[1, 5\], not 3"),
         ("data.lengths=[]", r"data\.lengths: expected a list such as \[1, 5\], not \[\]"),
@@ -198,6 +199,7 @@ def toml_file(tmp_path_factory):
     lengths=st.lists(st.integers(1, 9), min_size=1),
     flag=st.booleans(),
 )
+@hypothesis.settings(max_examples=25)
 def test_a_config_comes_back_from_its_toml(toml_file, domain, number, lengths, flag):
     settings = {"domain": domain, "training.learning_rate": number, "data.lengths": lengths, "training.critic": flag}
     config = override(preset("scene", "mml"), settings)

@@ -54,10 +54,13 @@ class Findings:
 # SCONE has 5 instructions; with 12 the history is longer and more people come than the stage holds.
 PAIRS = {5: 100_000, 12: 50_000}
 """(state, token) pairs to compare in each domain, for a number of instructions."""
-SETTINGS = list(itertools.product(["scene", "alchemy", "tangrams"], PAIRS))
+SETTINGS = [
+    pytest.param((name, count), id=f"{name}-{count}", marks=[] if count == 5 else pytest.mark.slow)
+    for name, count in itertools.product(["scene", "alchemy", "tangrams"], PAIRS)
+]
 
 
-@pytest.fixture(scope="module", params=SETTINGS, ids="{0[0]}-{0[1]}".format)
+@pytest.fixture(scope="module", params=SETTINGS)
 def findings(request) -> Findings:
     return compare(*request.param)
 

@@ -66,7 +66,11 @@ def ends_a_command(language: Language, state: State) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["scene", "alchemy", "tangrams"])
+DOMAINS = ["scene", *(pytest.param(name, marks=pytest.mark.slow) for name in ("alchemy", "tangrams"))]
+"""Scene is the one that prunes."""
+
+
+@pytest.mark.parametrize("name", DOMAINS)
 def test_no_command_ends_from_a_dead_end(name):
     language, walks = Language(name), [walk(name, number, stray=1.0) for number in range(WALKS)]
     visited = [(world, tokens, state) for world, steps in walks for tokens, state in steps]
@@ -77,7 +81,7 @@ def test_no_command_ends_from_a_dead_end(name):
         assert not ends_a_command(language, state), state
 
 
-@pytest.mark.parametrize("name", ["scene", "alchemy", "tangrams"])
+@pytest.mark.parametrize("name", DOMAINS)
 def test_commands_that_end_pass_no_dead_end(name):
     walks = [walk(name, number, stray=0.0) for number in range(WALKS)]
     passed = []

@@ -27,7 +27,7 @@ from vbsix.runs.folder import Run
 from vbsix.runs.loop import train
 from vbsix.search import Problem, Programs, SearchConfig, program_search, search_graph
 from vbsix.testing import check_domain
-from vbsix.training.seeds import create_learners
+from vbsix.training.chunk import create_learners
 
 
 class Counter:

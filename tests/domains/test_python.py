@@ -18,7 +18,7 @@ from vbsix.data.examples import to_arrays
 from vbsix.models import Policy
 from vbsix.search import Problem, SearchConfig, program_search
 from vbsix.testing import check_domain
-from vbsix.training.seeds import create_learners, train_chunk
+from vbsix.training.chunk import Members, create_learners, train_chunk
 
 MOST = 2
 
@@ -72,6 +72,7 @@ def test_tangrams_in_plain_python_gives_the_same_searches(tangrams):
     np.testing.assert_allclose(plain_graph.beam.log_chart, graph.beam.log_chart, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
     config = tiny_config("execution-only", training__learning_rate=0.01)
     dataset = tiny_dataset(config)
@@ -83,7 +84,7 @@ def test_tangrams_in_plain_python_gives_the_same_training_curve(tangrams):
             domain,
             config,
             learners,
-            seeds,
+            Members(seeds),
             jnp.asarray(dataset.words.vectors),
             jax.tree.map(jnp.asarray, arrays),
             jnp.int32(0),

@@ -12,6 +12,9 @@ from vbsix.parsing.loading import load_all
 from vbsix.parsing.parser import Parser
 from vbsix.search.prediction import Parse, Reading
 
+pytestmark = pytest.mark.integration
+
+
 UTTERANCES = ("drop the first", "drop the last", "bring it back")
 WORLDS = ("1:0 2:3 3:4", "1:3 2:4", "1:3", "1:3 2:4")
 

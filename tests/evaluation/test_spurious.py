@@ -27,7 +27,10 @@ from vbsix.models.heads import Networks
 from vbsix.search import Problem, beam_search, complete_programs
 from vbsix.search.beam import outcome_of
 from vbsix.search.select import greedy
-from vbsix.training.seeds import create_learners
+from vbsix.training.chunk import create_learners
+
+pytestmark = pytest.mark.integration
+
 
 DOMAIN = get_domain("tangrams")
 REMOVE = "all-objects {} index ARemove"

@@ -19,6 +19,9 @@ from vbsix.parsing.loading import load_all
 from vbsix.runs.folder import Best, open_run, save_best
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 
+pytestmark = pytest.mark.integration
+
+
 ROW = "1:0 2:3 3:4"
 
 

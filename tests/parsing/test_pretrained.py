@@ -8,6 +8,9 @@ import vbsix
 from vbsix.parsing.loading import PRETRAINED, find_model, pretrained_models
 from vbsix.utilities.errors import VbsixError
 
+pytestmark = pytest.mark.integration
+
+
 REQUESTS = {
     "alchemy": ("1:ggg 2:_ 3:yy 4:_ 5:_ 6:_ 7:_", "throw out the first beaker", "1:_ 2:_ 3:yy 4:_ 5:_ 6:_ 7:_"),
     "scene": (

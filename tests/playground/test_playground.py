@@ -20,6 +20,9 @@ from vbsix.playground.answers import warm_up_rest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.searching import search
 
+pytestmark = pytest.mark.integration
+
+
 TARGET = "1:0 2:3 3:4"
 
 

@@ -31,6 +31,9 @@ from vbsix.runs.folder import Best, Run, open_run, read_dataset
 from vbsix.runs.loop import Interrupted, Trained
 from vbsix.training.step import Learner
 
+pytestmark = pytest.mark.integration
+
+
 SETTINGS = [argument.removeprefix("--set=") for argument in ARGUMENTS]
 VBSIX, MML = System("vbsix"), System("mml")
 PLAIN = ["--recipes=stochastic", "--variants=none"]
@@ -101,6 +104,7 @@ def faked(monkeypatch):
     monkeypatch.setattr(runs, "evaluate_ensemble", lambda *_: {"test": {"1": [5], "of": "all"}})
 
 
+@pytest.mark.slow
 def test_a_result_says_what_was_run_and_what_came_of_it(ended):
     out, printed, _ = ended
     assert (printed.code, printed.err) == (0, "")
@@ -127,6 +131,7 @@ def test_a_result_says_what_was_run_and_what_came_of_it(ended):
     assert str(out.parent) not in json.dumps(result)
 
 
+@pytest.mark.slow
 def test_the_command_of_a_result_gives_it_again(ended, untrained):
     out = ended[0]
     program, command, target, *arguments = shlex.split(read_result(out, NAME)["command"])
@@ -134,6 +139,7 @@ def test_the_command_of_a_result_gives_it_again(ended, untrained):
     assert reproduce(target, out, *arguments).code == 0
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing(ended):
     out, printed, _ = ended
     lines = (out / "synthetic-table1.md").read_text().splitlines()
@@ -145,12 +151,13 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     missing = ("tangrams", "mml", "stochastic", "none", "1"), ("scene", "vbsix", "published", "none", "1")
     assert all(by_run[name] == ["-", "-", "-", "-"] for name in missing)
     assert sum(line.startswith(f"- {NAME}: 10 steps in ") for line in lines) == 1
-    assert "Mean ± standard deviation over 3 seeds, on the embedded corpus" in printed.out
+    assert "Mean ± standard deviation over 3 seeds, on the built-in corpus" in printed.out
     assert "best on dev" in printed.out
     assert f"written to {out}/synthetic-table1.md" in printed.out
     assert "still to do" not in printed.out
 
 
+@pytest.mark.slow
 def test_what_has_ended_is_not_done_again(ended, untrained):
     out, printed, _ = ended
     before = (out / "synthetic-table1.md").read_text()
@@ -160,6 +167,7 @@ def test_what_has_ended_is_not_done_again(ended, untrained):
     assert (out / "synthetic-table1.md").read_text() == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_continues_elsewhere_with_the_same_result(ended, tmp_path):
     stopped = reproduce("table1", tmp_path / "here", *TINY, "--minutes=0")
     assert (stopped.code, stopped.err) == (0, "")
@@ -175,6 +183,7 @@ def test_an_interrupted_run_continues_elsewhere_with_the_same_result(ended, tmp_
         assert found[name] == wanted[name], name
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_incomplete_until_it_ends(ended, tmp_path):
     (run,) = (run for run in plan([VBSIX], "synthetic", tmp_path, 3, SETTINGS) if run.config.domain == "tangrams")
     with pytest.raises(Interrupted):
@@ -246,6 +255,7 @@ def test_when_time_is_up_no_other_run_is_begun(tmp_path, monkeypatch):
         ("figure6", ["vbsix, stochastic, all states", "vbsix, published, reward above 0.7: -"]),
     ],
 )
+@pytest.mark.slow
 def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
     out = ended[0]
     drawn = reproduce(target, out, *TINY)
@@ -257,6 +267,7 @@ def test_a_figure_is_drawn_from_the_same_runs(ended, untrained, target, labels):
         assert f"<!-- {label} -->" in text
 
 
+@pytest.mark.slow
 def test_the_analysis_averages_over_the_whole_run(ended, untrained):
     out = ended[0]
     assert reproduce("analysis", out, *TINY).code == 0
@@ -267,6 +278,7 @@ def test_the_analysis_averages_over_the_whole_run(ended, untrained):
     assert "| scene | vbsix | stochastic | none | paths | - | - |" in table, "the paper's numbers are of SCONE"
 
 
+@pytest.mark.slow
 def test_the_critic_is_analysed(ended, untrained):
     out, _, (printed, result) = ended
     assert printed.code == 0
@@ -278,6 +290,7 @@ def test_the_critic_is_analysed(ended, untrained):
         assert (row in lines) == ("people" not in name), "there are none in tangrams"
 
 
+@pytest.mark.slow
 def test_spurious_programs_are_counted(ended, untrained):
     out = ended[0]
     result = read_result(out, NAME)
@@ -318,6 +331,7 @@ def test_prior_work_s_examples_have_one_and_two_instructions(tmp_path, faked):
         assert [len(example.instructions) for example in read_dataset(planned).examples] == lengths
 
 
+@pytest.mark.slow
 def test_the_test_split_is_read_only_where_it_is_shown(ended, tmp_path):
     out, printed, (_, before) = ended
     after = read_result(out, NAME)
@@ -350,6 +364,7 @@ def test_the_committed_page_agrees_with_the_committed_results():
                 assert all(f"<!-- {label.format(system=system_of(run).label)} -->" in drawn for run in shown)
 
 
+@pytest.mark.slow
 def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
     (tmp_path / "docs" / "figures").mkdir(parents=True)
     (tmp_path / "docs" / "results.md").write_text(
@@ -496,6 +511,7 @@ def test_a_user_s_mistake_is_one_message(tmp_path, target, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_results_and_runs_with_other_settings_are_refused(ended, tmp_path):
     out = ended[0]
     refused = reproduce("table1", out, *TINY, "--set=search.epsilon=0.5")
@@ -508,6 +524,7 @@ def test_results_and_runs_with_other_settings_are_refused(ended, tmp_path):
     assert "another folder with --out" in refused.err
 
 
+@pytest.mark.slow
 def test_a_result_from_before_a_setting_was_there_counts(ended, tmp_path, untrained):
     result = read_result(ended[0], NAME)
     del result["config"]["training"]["beta"]

@@ -28,7 +28,7 @@ from rich.console import Console
 from vbsix.config.schema import Config
 from vbsix.runs.display import PlainDisplay, stop_on_interrupt
 from vbsix.runs.folder import Run
-display = PlainDisplay(Run(Path("run"), Config(), (0,), "synthetic"), Console())
+display = PlainDisplay([Run(Path("run"), Config(), (0,), "synthetic")], Console())
 with stop_on_interrupt(display):
     display.on_message("ready")
     while not display.wants_to_stop():
@@ -53,7 +53,7 @@ def console(terminal: bool = False) -> Console:
 
 
 def test_lines_tell_the_numbers_of_every_seed():
-    display = PlainDisplay(RUN, console())
+    display = PlainDisplay([RUN], console())
     show(display)
     assert display.console.file.getvalue().splitlines() == [
         "from step 0; compiling, which takes a while the first time",
@@ -66,7 +66,7 @@ def test_lines_tell_the_numbers_of_every_seed():
 
 
 def test_the_live_display_has_a_bar_and_a_line_for_each_seed():
-    display = LiveDisplay(RUN, console(terminal=True))
+    display = LiveDisplay([RUN], console(terminal=True))
     with display:
         show(display)
     plain = console()
@@ -81,7 +81,7 @@ def test_the_live_display_has_a_bar_and_a_line_for_each_seed():
 
 
 def test_the_live_display_says_that_it_compiles_before_the_first_steps():
-    display, plain = LiveDisplay(RUN, console(terminal=True)), console()
+    display, plain = LiveDisplay([RUN], console(terminal=True)), console()
     display.on_progress(4)
     plain.print(display.render())
     assert "compiling" in plain.file.getvalue()
@@ -89,14 +89,14 @@ def test_the_live_display_says_that_it_compiles_before_the_first_steps():
 
 
 def test_quiet_shows_messages_alone():
-    display = QuietDisplay(RUN, console())
+    display = QuietDisplay([RUN], console())
     show(display)
     assert display.console.file.getvalue() == "a [word] to the user\n"
 
 
 def test_what_suits_a_pipe_is_plain():
-    assert type(create_display(RUN, quiet=False)) is PlainDisplay
-    quiet = create_display(RUN, quiet=True)
+    assert type(create_display([RUN], quiet=False)) is PlainDisplay
+    quiet = create_display([RUN], quiet=True)
     assert type(quiet) is QuietDisplay
     assert quiet.console.stderr
     assert isinstance(quiet, Observer)

@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import os
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,10 @@ from vbsix.runs.checkpoints import load_networks
 from vbsix.runs.folder import Run, create_run, load_best, open_run, open_words, save_result
 from vbsix.runs.loop import Interrupted, Trained, _advise, _next_stop
 from vbsix.runs.metrics import read_metrics
-from vbsix.training.seeds import create_learners, learner_shapes, train_chunk
+from vbsix.training.chunk import create_learners, learner_shapes, train_chunk
 from vbsix.utilities.errors import VbsixError
+
+pytestmark = pytest.mark.integration
 
 
 def run_loop(folder, watcher: Watcher | None = None, seeds=LOOP_SEEDS) -> Trained:
@@ -43,13 +46,13 @@ def finished(tmp_path_factory):
 @pytest.mark.parametrize(("backend", "stop"), [("cpu", 5), ("gpu", 50)])
 def test_chunks_are_short_on_a_cpu(monkeypatch, backend, stop):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert _next_stop(Config(), 0) == stop
+    assert _next_stop([Run(Path("run"), Config(), (0,), "synthetic")], 0) == stop
 
 
 def test_a_chunk_ends_wherever_something_is_due():
     config, stops = tiny_config(run__chunk=4, training__steps=14, training__value_ranking_start=7), [0]
     while stops[-1] < 14:
-        stops.append(_next_stop(config, stops[-1]))
+        stops.append(_next_stop([Run(Path("run"), config, (0,), "synthetic")], stops[-1]))
     assert stops == [0, 4, 6, 7, 8, 12, 14]
 
 
@@ -161,6 +164,7 @@ def test_a_wrong_description_is_an_error(finished, tmp_path, wrong):
         open_run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_seed_alone_learns_what_it_learns_among_others(tmp_path):
     domain, found = get_domain("tangrams"), []
     for seeds in ((0,), LOOP_SEEDS):
@@ -197,6 +201,29 @@ def test_what_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path, mo
     watcher = Watcher()
     run_loop(tmp_path / "run", watcher)
     assert watcher.steps == list(range(6, 15))
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("INTERNAL: CUDA_ERROR_LAUNCH_FAILED\nat 0x1", "the device failed: INTERNAL: CUDA_ERROR_LAUNCH_FAILED"),
+        ("RESOURCE_EXHAUSTED: Out of memory", "the device has too little memory: train fewer seeds"),
+    ],
+)
+def test_a_device_that_fails_is_one_message_and_the_run_continues(finished, tmp_path, monkeypatch, text, advice):
+    def fails_late(*arguments, **options):
+        if int(arguments[6]) >= 7:
+            raise jax.errors.JaxRuntimeError(text)
+        return train_chunk(*arguments, **options)
+
+    monkeypatch.setattr(loop, "train_chunk", fails_late)
+    folder = tmp_path / "run"
+    with pytest.raises(VbsixError, match=rf"{advice}.* It was at step 7; .*--resume {folder}$") as error:
+        run_loop(folder)
+    assert "\n" not in str(error.value)
+    monkeypatch.undo()
+    run_loop(folder)
+    assert outcome(folder) == outcome(finished.folder)
 
 
 def test_a_disk_that_fills_up_stops_the_run_and_spares_the_checkpoint(finished, tmp_path, monkeypatch):

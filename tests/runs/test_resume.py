@@ -16,11 +16,14 @@ from training.tiny import LOOP_ARGUMENTS, LOOP_CONFIG, LOOP_SEEDS, Watcher, outc
 
 from vbsix.config.schema import override
 from vbsix.domains.registry import get_domain
-from vbsix.runs import loop
+from vbsix.runs import group, loop
 from vbsix.runs.folder import load_best, open_run
 from vbsix.runs.loop import Interrupted
 from vbsix.runs.metrics import MetricsFile, read_metrics
 from vbsix.utilities.errors import VbsixError
+
+pytestmark = pytest.mark.integration
+
 
 CONFIG, SEEDS = LOOP_CONFIG, LOOP_SEEDS
 LONG = {"training.steps": 120, "run.log_every": 2, "run.evaluate_every": 10}
@@ -84,7 +87,7 @@ class Crash(Exception):
 def test_a_run_that_crashed_between_two_steps_continues_as_if_it_did_not(
     tmp_path, monkeypatch, left_alone, place, after
 ):
-    owner = MetricsFile if place == "write" else loop
+    owner = {"write": MetricsFile, "evaluate_splits": group}.get(place, loop)
     original, calls = getattr(owner, place), 0
 
     def crashes_every_third_time(*arguments, **options):

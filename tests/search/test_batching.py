@@ -110,6 +110,7 @@ def search_with_room(instructions: int):
     return quick_jit(jax.vmap(functools.partial(search, config=config, instructions=instructions)))
 
 
+@pytest.mark.slow
 def test_room_for_more_instructions_changes_nothing():
     """An example gives the same whether or not others of its batch have more instructions."""
     instructions = INSTRUCTIONS - 1

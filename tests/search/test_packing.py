@@ -53,7 +53,7 @@ def test_a_loop_becomes_one_array():
     assert len(loop.outvars) == 2, "the carry, and all that was recorded"
 
 
-@pytest.mark.parametrize("space", ["program", "execution"])
+@pytest.mark.parametrize("space", [pytest.param("program", marks=pytest.mark.slow), "execution"])
 def test_a_search_is_the_same(monkeypatch, space):
     domain = get_domain("tangrams")
     problem = Problem(domain.parse_world("1:0 2:3 3:4"), jnp.int32(1), domain.parse_target("1:0 2:4"))

@@ -11,6 +11,9 @@ from browser import open_browser
 
 from vbsix.cli import app
 
+pytestmark = pytest.mark.integration
+
+
 VOID = {"meta", "link", "img"}
 
 

@@ -11,18 +11,21 @@ from training.tiny_config import tiny_dataset
 
 from vbsix.config.presets import METHODS, RECIPES
 
+pytestmark = pytest.mark.integration
+
+
 COMBINATIONS = [
     ("scene", "reinforce"),  # which compiles quickly
     ("alchemy", "mml"),
-    ("tangrams", "expert-mml"),
+    pytest.param("tangrams", "expert-mml", marks=pytest.mark.slow),
 ]
-"""Each domain, and each method but VBSiX, which `tests/runs` trains, and the two between VBSiX and MML, of which
-`test_step.py` sees the loss fall. The slow test has all methods, domains and recipes."""
+"""Each method but VBSiX, which `tests/runs` trains, and the two between VBSiX and MML. `test_step.py` sees the loss of
+Expert-MML and of the value network alone fall; the slow tests have all methods, domains and recipes."""
 
 
 def test_no_method_is_forgotten():
     elsewhere = {"vbsix", "execution-only", "value-only"}
-    assert {method for _, method in COMBINATIONS} == METHODS.keys() - elsewhere
+    assert {getattr(one, "values", one)[1] for one in COMBINATIONS} == METHODS.keys() - elsewhere
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,10 @@ from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import get_domain
 from vbsix.evaluation.accuracy import predict_batch
 from vbsix.search import sharding
-from vbsix.training.seeds import create_learners, train_chunk
+from vbsix.training.chunk import Members, create_learners, train_chunk
+
+pytestmark = pytest.mark.integration
+
 
 DEVICES = 4
 
@@ -28,7 +31,7 @@ def train_and_predict(method: str):
     dataset, seeds = tiny_dataset(config), jnp.arange(2)
     data = jnp.asarray(dataset.words.vectors), jax.tree.map(jnp.asarray, dataset.arrays(dataset.examples))
     learners = create_learners(dataset.domain, config, seeds)
-    learners, *given = sharding.replicate((learners, seeds, *data), dataset.domain, config.training.batch)
+    learners, *given = sharding.replicate((learners, Members(seeds), *data), dataset.domain, config.training.batch)
     ranks = config.training.critic
     for first in (0, 2):
         learners, metrics = train_chunk(
@@ -85,6 +88,7 @@ def test_several_devices_learn_and_predict_as_one_does(method):
     run_with_devices(f"compare({method!r})")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path):
     run_with_devices(f"resume({str(tmp_path)!r})")
 

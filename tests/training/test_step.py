@@ -23,10 +23,10 @@ from vbsix.models.layers import renormalise
 from vbsix.search import Problem, search_graph
 from vbsix.search.beam import DEAD_END, INVALID
 from vbsix.training import step as step_module
+from vbsix.training.chunk import Members, create_learners, train_chunk
 from vbsix.training.mml import expanded_states
 from vbsix.training.objective import Mean
-from vbsix.training.seeds import create_learners, train_chunk
-from vbsix.training.step import _count_examples, _learning_rate_scale, create_learner, update
+from vbsix.training.step import _count_examples, _learning_rate_scale, create_learner, update, whole_span
 
 DOMAIN = get_domain("tangrams")
 REMOVE = Example("1", "1:0 2:3 3:4", ("remove the second figure",), "1:0 2:4")
@@ -54,7 +54,7 @@ def learn(domain, config, vectors, arrays, steps):
     learners = create_learners(domain, config, seeds)
     for first in range(0, steps, 5):
         learners, metrics = train_chunk(
-            domain, config, learners, seeds, vectors, arrays, jnp.int32(first), steps=5, critic_ranks=False
+            domain, config, learners, Members(seeds), vectors, arrays, jnp.int32(first), steps=5, critic_ranks=False
         )
         losses.append(float(metrics["policy_loss"].total[0] / max(metrics["hit"].total[0], 1)))
     return before, jax.tree.map(np.asarray, learners), losses
@@ -68,6 +68,7 @@ def changed(before, after) -> bool:
 @pytest.mark.parametrize(
     ("method", "recipe"), [("vbsix", "stochastic"), ("vbsix", "published"), ("expert-mml", "stochastic")]
 )
+@pytest.mark.integration
 def test_the_loss_falls_on_an_example_whose_programs_are_found(method, recipe):
     before, after, losses = chunk(method, REMOVE, 40, recipe)
     assert changed(before, after)
@@ -77,11 +78,12 @@ def test_the_loss_falls_on_an_example_whose_programs_are_found(method, recipe):
 @pytest.mark.parametrize(
     ("domain", "method", "known"),
     [
-        ("scene", "execution-only", "all-objects {} index ALeave"),
+        pytest.param("scene", "execution-only", "all-objects {} index ALeave", marks=pytest.mark.slow),
         ("alchemy", "value-only", "all-objects {} index X1/1 ADrain"),
-        ("tangrams", "mml", "all-objects {} index ARemove"),
+        pytest.param("tangrams", "mml", "all-objects {} index ARemove", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.integration
 def test_the_loss_falls_on_rows_of_scone_whose_programs_are_known(scone_data, domain, method, known):
     programs = [known.format(number).split() for number in range(1, 4)]
     known_rows = (
@@ -149,7 +151,7 @@ def test_both_networks_are_updated_on_a_batch_with_a_hit():
 
 
 def test_of_the_longest_examples_is_what_is_of_them_alone():
-    config = tiny_config(search__beam=96)
+    config = tiny_config("execution-only", search__beam=96)
     words = random_words(REMOVE.instructions, config.network.word)
     twice = Example("3", REMOVE.context, REMOVE.instructions * 2, "1:0")
 
@@ -157,7 +159,7 @@ def test_of_the_longest_examples_is_what_is_of_them_alone():
         arrays = jax.tree.map(jnp.asarray, to_arrays(DOMAIN, examples, words, 2, config.data.max_words))
         learners, seeds = create_learners(DOMAIN, config, jnp.arange(1)), jnp.arange(1)
         return train_chunk(
-            DOMAIN, config, learners, seeds, words.vectors, arrays, jnp.int32(0), steps=1, critic_ranks=False
+            DOMAIN, config, learners, Members(seeds), words.vectors, arrays, jnp.int32(0), steps=1, critic_ranks=False
         )[1]
 
     short, mixed, long = measure(REMOVE, REMOVE), measure(REMOVE, twice), measure(twice, twice)
@@ -228,6 +230,7 @@ def test_training_drops(monkeypatch):
     assert calls == [(0.5, True)]
 
 
+@pytest.mark.integration
 def test_reinforce_does_not_make_random_tokens_ever_less_probable():
     """Nothing here has a reward, and the baseline is above it: all that is sampled is made less probable."""
     losses = chunk("reinforce", UNREACHABLE, 300, training__baseline=1.0)[2]
@@ -242,8 +245,8 @@ def test_a_curriculum_begins_with_the_shortest_examples():
     lengths = [len(example.instructions) for example in dataset.examples]
     assert lengths == sorted(lengths) and set(lengths) == {1, 2}
     arrays = dataset.arrays(dataset.examples)
-    assert [int(_count_examples(config, arrays, jnp.int32(number))) for number in (2, 3)] == [20, 40]
-    assert _count_examples(tiny_config(), arrays, jnp.int32(0)) == 40
+    assert [int(_count_examples(config, whole_span(arrays), jnp.int32(number))) for number in (2, 3)] == [20, 40]
+    assert _count_examples(tiny_config(), whole_span(arrays), jnp.int32(0)) == 40
 
 
 def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():

@@ -36,7 +36,7 @@ TEST_ROWS = {"scene": 1035, "alchemy": 899, "tangrams": 800}
 AIMS = {"scene": 100, "alchemy": 150, "tangrams": 200}
 """Our aims: steps a second of VBSiX with six seeds on a GPU."""
 SIZES = "beam", "batch", "seeds"
-IDENTITY = "domain", "method", "recipe", "device", "cores", "chunk", "warm", *SIZES
+IDENTITY = "domain", "method", "recipe", "device", "cores", "chunk", "warm", "runs", *SIZES
 """Of results that agree in these, the latest counts."""
 Result = dict[str, Any]
 """Figures of one domain, with the command and the date of their file."""
@@ -85,7 +85,9 @@ def _read_file(path: Path) -> list[Result]:
     known = all(one["domain"] in DOMAINS and one["device"] for one in results)
     if (program, bench) != ("vbsix", "bench") or not known:
         raise ValueError
-    return [{"warm": 0, "seeds": 1, **one, "command": file["command"], "date": file["date"]} for one in results]
+    return [
+        {"warm": 0, "seeds": 1, "runs": 1, **one, "command": file["command"], "date": file["date"]} for one in results
+    ]
 
 
 def fill_page(text: str, results: Sequence[Result]) -> str:
@@ -121,7 +123,12 @@ def _choose(name: str, results: Sequence[Result]) -> list[Result]:
     latest = {tuple(map(result.get, IDENTITY)): result for result in results if PARTS[name].fits(result)}
     return sorted(
         latest.values(),
-        key=lambda result: (result["device"], DOMAINS.index(result["domain"]), result.get("method", "")),
+        key=lambda result: (
+            result["device"],
+            DOMAINS.index(result["domain"]),
+            result.get("method", ""),
+            result["runs"],
+        ),
     )
 
 
@@ -138,6 +145,7 @@ def _is_paper_training(result: Result) -> bool:
     return (
         _is_of("train", result)
         and not _is_sweep(result)
+        and not _is_of_runs(result)
         and result["method"] in METHODS
         and not result["warm"]
         and (result["beam"], result["batch"]) == _paper_sizes(result)
@@ -184,9 +192,9 @@ def _training_on_cpu(results: list[Result]) -> str:
         "domain",
         "mml, steps/s",
         "mml, s a step",
-        "published, s a step",
+        "Guu et al.'s code, s a step",
         "ported, s a step",
-        "times published",
+        "times Guu et al.'s",
         "times ported",
         "vbsix, steps/s",
         "time of vbsix / mml",
@@ -204,8 +212,27 @@ def _prediction(results: list[Result]) -> str:
             *map(_number, (batched, alone, published, ported, published / batched, ported / batched)),
         ]
 
-    heading = ["device", "domain", "batched, ms", "alone, ms", "published, ms", "ported, ms"]
-    return to_markdown([[*heading, "times published, batched", "times ported, batched"], *map(row, results)])
+    heading = ["device", "domain", "batched, ms", "alone, ms", "Guu et al.'s code, ms", "ported, ms"]
+    return to_markdown([[*heading, "times Guu et al.'s, batched", "times ported, batched"], *map(row, results)])
+
+
+def _is_of_runs(result: Result) -> bool:
+    """Whether a result is of runs side by side, or of the one run that they are compared with."""
+    return _is_of("train", result) and "--runs" in shlex.split(result["command"])
+
+
+def _runs(results: list[Result]) -> str:
+    """Runs side by side, and how much longer a step of all of them takes than a step of one."""
+
+    def row(result: Result) -> list[str]:
+        same = [one for one in results if all(one[name] == result[name] for name in ("device", "domain", "seeds"))]
+        alone = next((one["steps_per_second"] for one in same if one["runs"] == 1), math.nan)
+        names = [_device(result), result["domain"], *(str(result[size]) for size in ("runs", "seeds"))]
+        speed = result["steps_per_second"]
+        return [*names, _number(speed), _number(alone / speed), _number(alone / speed / result["runs"])]
+
+    heading = ["device", "domain", "runs", "seeds of each", "steps/s", "time of a step, times one run's"]
+    return to_markdown([[*heading, "of that of the runs in turn"], *map(row, results)])
 
 
 def _evaluation(results: list[Result]) -> str:
@@ -227,7 +254,15 @@ def _executor(results: list[Result]) -> str:
         millions = (_number(each / 1e6) for each in (speed, published, ported))
         return [_device(result), result["domain"], *millions, _number(speed / published), _number(speed / ported)]
 
-    heading = ["device", "domain", "millions a second", "published", "ported", "times published", "times ported"]
+    heading = [
+        "device",
+        "domain",
+        "millions a second",
+        "Guu et al.'s code",
+        "ported",
+        "times Guu et al.'s",
+        "times ported",
+    ]
     return to_markdown([heading, *map(row, results)])
 
 
@@ -302,6 +337,7 @@ PARTS = {
         lambda result: _is_paper_training(result) and _on_cpu(result) and (result["cores"], result["seeds"]) == (2, 1),
         _training_on_cpu,
     ),
+    "side-by-side": Part(_is_of_runs, _runs),
     "prediction": Part(lambda result: _is_of("predict", result) and result["seeds"] == 1, _prediction),
     "evaluation": Part(lambda result: _is_of("predict", result) and result["seeds"] > 1, _evaluation),
     "executor": Part(lambda result: _is_of("executor", result), _executor),

@@ -169,7 +169,7 @@ def _parts(domain: Domain, sizes: Sizes, prepared: Prepared, examples: Arrays, g
         return jax.lax.map(lambda states: jax.vmap(of_state)(choose(states, candidates)), graph.beam.states)
 
     def extraction(example: Arrays, graph: Graph):
-        return extract_programs(domain, graph, join(graph, "execution"), example.instructions, config.program_beam)
+        return extract_programs(domain, graph, join(graph, "execution"), example.instructions, config.programs)
 
     def of_layers(part: Callable[[Graph], Any]) -> Callable[[Graph], Any]:
         return jax.vmap(lambda graph: jax.lax.map(part, graph))
@@ -181,7 +181,7 @@ def _parts(domain: Domain, sizes: Sizes, prepared: Prepared, examples: Arrays, g
         "merging in execution": (of_layers(partial(merging, True)), graph),
         "policy": (jax.vmap(policy, of_prepared), prepared, graph),
         "critic": (jax.vmap(critic, of_prepared), prepared, graph),
-        "extraction in program": (jax.vmap(lambda graph: complete_programs(graph, config.program_beam)), graph),
+        "extraction in program": (jax.vmap(lambda graph: complete_programs(graph, config.programs)), graph),
         "extraction in execution": (jax.vmap(extraction), examples, graph),
     }
 

@@ -1,4 +1,4 @@
-"""Speed of training: steps a second on the embedded corpus, in the shapes of SCONE's rows."""
+"""Speed of training: steps a second on the built-in corpus, in the shapes of SCONE's rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from vbsix.config.schema import Config, override
 from vbsix.data.dataset import SYNTHETIC, load_dataset
 from vbsix.domains.registry import get_domain
 from vbsix.search.sharding import replicate
+from vbsix.training.chunk import create_learners, learners_at_once, make_members, train_chunk
 from vbsix.training.objective import Metrics
-from vbsix.training.seeds import create_learners, train_chunk
 from vbsix.utilities.machine import environment
 
 ROWS = {"data.synthetic_rows": 300, "data.synthetic_dev_rows": 1}
@@ -24,30 +24,36 @@ BATCHES = 8, 16, 32, 64
 SEEDS = 1, 2, 4, 6, 8, 12
 
 
-def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
-    """Measures training with such settings, after `warm` steps; a critic ranks in all of them."""
+def bench_train(config: Config, seeds: int, warm: int = 0, runs: int = 1) -> dict[str, Any]:
+    """Measures training with such settings, after `warm` steps; a critic ranks in all of them.
+
+    Several runs, side by side, differ in their learning rates.
+    """
     data_config, domain = override(config, ROWS).data, get_domain(config.domain)
     dataset = load_dataset(data_config, domain, SYNTHETIC, word_size=config.network.word)
-    learners, step = create_learners(dataset.domain, config, jnp.arange(seeds)), 0
-    data = learners, jnp.arange(seeds), dataset.words.vectors, dataset.arrays(dataset.examples)
-    learners, numbers, vectors, examples = replicate(data, dataset.domain, config.training.batch)
+    learners, step = create_learners(dataset.domain, config, jnp.tile(jnp.arange(seeds), runs)), 0
+    rates = [config.training.learning_rate / (1 + number) for number in range(runs)]
+    configs = [override(config, {"training.learning_rate": rate}) for rate in rates]
+    data = make_members(configs, [range(seeds)] * runs), dataset.words.vectors, dataset.arrays(dataset.examples)
+    learners, members, vectors, examples = replicate((learners, *data), dataset.domain, config.training.batch)
     steps = STEPS if jax.default_backend() == "cpu" else config.run.chunk
     compiled, compile_seconds = compile_apart(
         train_chunk,
         dataset.domain,
         config,
         learners,
-        numbers,
+        members,
         vectors,
         examples,
         jnp.int32(step),
         steps=steps,
         critic_ranks=config.training.critic,
+        at_once=learners_at_once([range(seeds)] * runs),
     )
 
     def chunk() -> Metrics:
         nonlocal learners, step
-        learners, metrics = compiled(learners, numbers, vectors, examples, jnp.int32(step))
+        learners, metrics = compiled(learners, members, vectors, examples, jnp.int32(step))
         step += steps
         return metrics
 
@@ -59,12 +65,13 @@ def bench_train(config: Config, seeds: int, warm: int = 0) -> dict[str, Any]:
         "method": config.method,
         "recipe": config.recipe,
         "seeds": seeds,
+        "runs": runs,
         "beam": config.search.beam,
         "batch": config.training.batch,
         "chunk": steps,
         "warm": warm,
         "steps_per_second": steps_per_second,
-        "examples_per_second": steps_per_second * config.training.batch * seeds,
+        "examples_per_second": steps_per_second * config.training.batch * seeds * runs,
         "compile_seconds": compile_seconds,
         "peak_memory_bytes": peak_memory(compiled),
         **environment(),

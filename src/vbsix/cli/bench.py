@@ -127,6 +127,9 @@ def train(
     method: Annotated[str, typer.Option(help="As in `vbsix train`.")] = "vbsix",
     recipe: Annotated[str, typer.Option(help=RECIPE_HELP)] = "stochastic",
     seeds: Annotated[int, typer.Option(min=1, help="How many train side by side.")] = 1,
+    runs: Annotated[
+        int, typer.Option(min=1, help="How many runs of so many seeds train side by side, with other learning rates.")
+    ] = 1,
     beam: Annotated[int | None, typer.Option(min=1, help="That of the method by default.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Examples of a step; the paper's by default.")] = None,
     warm: Annotated[int, typer.Option(min=0, help="Steps to train before measuring.")] = 0,
@@ -138,10 +141,10 @@ def train(
 ) -> None:
     """Training steps a second at the paper's sizes, time to compile, and memory.
 
-    A step updates all seeds; an example counts once for each. Where a method has a critic, it ranks. Rows are made
-    up, with words and instructions in the shapes of SCONE's. The policy is fresh unless --warm is given, and its beams
-    are nearly empty: as shapes are fixed, that matters little, but loops which stop early do so sooner. It takes one
-    or two minutes a domain, most of them to compile.
+    A step updates all seeds of all runs; an example counts once for each. Where a method has a critic, it ranks. Rows
+    are made up, with words and instructions in the shapes of SCONE's. The policy is fresh unless --warm is given, and
+    its beams are nearly empty: as shapes are fixed, that matters little, but loops which stop early do so sooner. It
+    takes one or two minutes a domain, most of them to compile.
 
     Example: vbsix bench train tangrams --seeds 6
     """
@@ -155,12 +158,13 @@ def train(
     if sweep:
         sizes = [grown for size in sizes for grown in grow(*size)]
     alone = bool(domain) and not sweep
-    results = _measure(partial(bench_train, warm=warm), sizes, out, alone)
+    results = _measure(partial(bench_train, warm=warm, runs=runs), sizes, out, alone)
     title = f"Training with {method}, {recipe} recipe"
-    columns = ["domain", "seeds", "beam", "batch", "steps/s", "examples/s", "compile, s", "MB"]
+    sizes_shown = ["domain", *(["runs"] if runs > 1 else []), "seeds", "beam", "batch"]
+    columns = [*sizes_shown, "steps/s", "examples/s", "compile, s", "MB"]
     rows = (
         [
-            *(str(result[name]) for name in ("domain", "seeds", "beam", "batch")),
+            *(str(result[name]) for name in sizes_shown),
             f"{result['steps_per_second']:.3g}",
             f"{result['examples_per_second']:.3g}",
             f"{result['compile_seconds']:.1f}",

@@ -25,7 +25,7 @@ def show(
     method: Method = None,
     recipe: Recipe = None,
     variant: Variant = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Those for the embedded corpus, not for SCONE.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Those for the built-in corpus, not for SCONE.")] = False,
     settings: Settings = None,
 ) -> None:
     """Print all settings of a method, a recipe and a variant as TOML, which `vbsix train --config FILE` reads.

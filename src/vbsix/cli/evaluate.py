@@ -51,7 +51,7 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Measure the accuracy of each seed of a run after 1, 2, ... utterances.
+    """Measure the accuracy of each seed of a run after 1, 2, ... utterances; of a sweep, that of each run.
 
     A prediction is right if its last world is. It is spurious if it comes to the right world through wrong ones.
 
@@ -62,10 +62,12 @@ def evaluate(
     from rich.progress import track
 
     from vbsix.api import run_source
+    from vbsix.cli.sweep import evaluate_sweep
     from vbsix.data.json_lines import SUFFIX
     from vbsix.evaluation.report import report
     from vbsix.parsing.evaluation import predict_rows, read_split
     from vbsix.parsing.loading import load, load_all
+    from vbsix.runs.sweep import is_sweep, open_sweep
 
     if data and data.endswith(SUFFIX):
         if split:
@@ -73,6 +75,10 @@ def evaluate(
         split = Path(data).name
     split = split or "dev"
     own = own_domain(domain)
+    if is_sweep(path):
+        if as_json or predictions:
+            raise VbsixError(f"{path}: holds a sweep; --json and --predictions take one of its runs.")
+        return evaluate_sweep(open_sweep(path), data, split, own, best=best, ensemble=ensemble)
     parsers = [load(path, best=best, ensemble=True, domain=own)] if ensemble else load_all(path, best=best, domain=own)
     rows = read_split(parsers[0].domain, parsers[0].config, data or run_source(path), split, own=data is None)
     stderr = Console(stderr=True)

@@ -9,7 +9,7 @@ import typer
 
 
 def plot(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs or sweeps.")],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -23,8 +23,10 @@ def plot(
 
     Example: vbsix plot runs/scene-vbsix-1 runs/scene-mml-1 --out curves.svg
     """
+    from vbsix.runs.sweep import runs_of
     from vbsix.show.curves import FORMATS, plot_runs
 
+    folders = [run for folder in runs for run in runs_of(folder)]
     files = [out] if out else [runs[0] / f"curves{suffix}" for suffix in FORMATS]
-    plot_runs(runs, *files)
+    plot_runs(folders, *files)
     typer.echo(f"drawn in {' and '.join(map(str, files))}")

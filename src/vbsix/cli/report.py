@@ -10,13 +10,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from vbsix.api import Measured
 from vbsix.cli.execute import print_run
 from vbsix.data.dataset import Dataset
 from vbsix.data.examples import Example
 from vbsix.domains.execution import execute
 from vbsix.domains.registry import origin_of
 from vbsix.evaluation.spurious import FOUND, Shares
+from vbsix.runs.finish import Measured
 from vbsix.runs.folder import Run
 from vbsix.runs.loop import Trained
 from vbsix.show.terminal import draw_world
@@ -35,7 +35,7 @@ def print_report(run: Run, dataset: Dataset, trained: Trained, measured: Measure
     """Prints the accuracies, a few predictions, and what to try next."""
     console = Console(highlight=False, markup=False)
     console.print(f"\n{run.config.training.steps} steps in {timedelta(seconds=round(trained.seconds))}\n")
-    console.print(_accuracy_table(run, trained, measured.spurious))
+    console.print(_accuracy_table(run, trained, measured.spurious, dataset.most_instructions))
     for name, split in dataset.splits.items():
         for number, example in enumerate(split.examples(_longest(run))[:SHOWN]):
             tokens = [
@@ -58,7 +58,7 @@ def _print_next_steps(console: Console, run: Run, example: Example) -> None:
         console.print(f"  {shlex.join(['vbsix', *command])}  # {purpose}", soft_wrap=True)
 
 
-def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares]) -> Table:
+def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares], longest_trained: int) -> Table:
     table = Table("accuracy", "utterances", box=box.SIMPLE_HEAD)
     for heading in ("mean", *(f"seed {seed}" for seed in run.seeds)):
         table.add_column(heading, justify="right")
@@ -66,7 +66,8 @@ def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares]) -> 
         for length, shares in by_length.items():
             table.add_row(_SPLITS.get(split, split), length, *_cells(shares))
     for split, shares in spurious.items() if _longest(run) else ():
-        table.add_row(f"spurious, {_SPLITS.get(split, split)}", str(_longest(run)), *_cells(shares))
+        length = min(_longest(run), longest_trained) if split == FOUND else _longest(run)
+        table.add_row(f"spurious, {_SPLITS.get(split, split)}", str(length), *_cells(shares))
     return table
 
 

@@ -29,7 +29,7 @@ def reproduce(
         ),
     ],
     data: Annotated[
-        str, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files, or the embedded corpus.")
+        str, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files, or the built-in corpus.")
     ] = "data",
     domains: Annotated[
         str | None, typer.Option(metavar="NAME,...", help="Only the runs in these domains: scene, alchemy, tangrams.")
@@ -56,9 +56,9 @@ def reproduce(
 
     Runs that have ended are not repeated, and interrupted ones continue, also on another machine if DIR is copied
     there. Each run's numbers are in DIR/results; the table goes to DIR/TARGET.md, a figure to DIR/TARGET.png and .svg,
-    those of the embedded corpus to DIR/synthetic-TARGET. Runs that are still missing are shown as `-`. The test split
+    those of the built-in corpus to DIR/synthetic-TARGET. Runs that are still missing are shown as `-`. The test split
     is read for table1 and prior-work alone; runs that were done for another target are then measured on it. Runs on the
-    embedded corpus have sequences of 1 to 5 instructions, and held-out phrasings stand in for a test split.
+    built-in corpus have sequences of 1 to 5 instructions, and held-out phrasings stand in for a test split.
 
     The target `page` trains nothing: it updates all tables and figures of DIR/README.md and DIR/docs from DIR/results.
 
@@ -99,7 +99,7 @@ def reproduce(
 
     interrupted = False
     for run in left():
-        display = create_display(run, quiet=False)
+        display = create_display([run], quiet=False)
         display.on_message(f"{run.config.name} learns {run.config.domain}, {seeds} seeds; run folder: {run.folder}")
         with suppress(Interrupted), stop_on_interrupt(display), display:
             command = runs.command_for(target, run, settings or [])

@@ -40,7 +40,7 @@ def train(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="A folder with SCONE's files, a file of JSON lines (*.jsonl), or synthetic, the embedded corpus "
+            help="A folder with SCONE's files, a file of JSON lines (*.jsonl), or synthetic, the built-in corpus "
             "(default).",
         ),
     ] = None,
@@ -63,50 +63,86 @@ def train(
         typer.Option(dir_okay=False, metavar="FILE", help="Settings as TOML; `vbsix config show` prints them all."),
     ] = None,
     settings: Settings = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Train with each of these values; with several --vary, with all combinations.",
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Cross-validation: the number of folds. Train without each fold, and evaluate on it."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Compile, time a few steps, print the time and memory needed, and train nothing."
+        ),
+    ] = False,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Continue a run that was stopped or killed.")
+        Path | None, typer.Option(metavar="RUN", help="Continue a run or a sweep that was stopped or killed.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors alone.")] = False,
 ) -> None:
-    """Train a parser. Without arguments: on the embedded corpus, in a few minutes.
+    """Train a parser. Without arguments: on the built-in corpus, in a few minutes.
 
     A run has a method (what the paper compares), a recipe (how search explores and what is learned from) and a variant
-    (named changes). Sizes and steps are the paper's for SCONE's files, and quick ones for the embedded corpus and for
+    (named changes). Sizes and steps are the paper's for SCONE's files, and quick ones for the built-in corpus and for
     JSON lines. A file of settings changes them; --set and --steps change them last.
 
     Everything goes to the run's folder: checkpoints, metrics.jsonl, TensorBoard events and, at the end, result.json.
     Ctrl-C saves; --resume continues and gives the same result as a run without interruption (on a GPU: with
     XLA_FLAGS=--xla_gpu_deterministic_ops=true).
 
-    Example: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64
+    With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
+    that share compiled code form a group and are trained side by side; groups are trained one after the other.
+
+    Examples: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64; vbsix train --seeds 3
+    --vary training.learning_rate=0.001,0.0003
     """
     prepare_jax()
-    from vbsix.api import choose_config, measure_run, new_folder, train_to_end
+    from vbsix.api import choose_config, new_folder
     from vbsix.cli.report import print_report
-    from vbsix.config.toml import read_assignments
+    from vbsix.cli.sweep import finish_sweep, print_plan
+    from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
     from vbsix.runs.display import create_display, stop_on_interrupt
-    from vbsix.runs.folder import Run, create_run, domain_of, open_run, read_dataset, resume_command
+    from vbsix.runs.finish import measure_run, train_to_end
+    from vbsix.runs.folder import Run, create_run, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
+    from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
 
     own = own_domain(domain)
     if resume:
-        if any((data, dev, method, recipe, variant, seeds, steps, out, config, settings)):
+        if any((data, dev, method, recipe, variant, seeds, steps, out, config, settings, vary, folds, dry_run)):
             raise VbsixError("--resume continues a run as it was begun; it takes no other option but --quiet.")
-        run = open_run(resume)
-        dataset = read_dataset(run, domain_of(run.config, run.folder, own, run.observation_spec))
+        if is_sweep(resume):
+            return finish_sweep(open_sweep(resume), own, quiet)
+        run, dataset = reopen_run(resume, own)
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
         if dev and not source.endswith(SUFFIX):
             raise VbsixError(f"--dev needs JSON lines: give --data FILE{SUFFIX}.")
         given = {"training.steps": steps} if steps else {}
-        given |= {"data.dev_file": str(dev.resolve())} if dev else {}
+        given |= {"data.dev_file": str(dev)} if dev else {}
+        given |= {"data.folds": folds} if folds else {}
         given |= read_assignments(settings or [])
         chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given)
-        run = Run(out or new_folder(f"{chosen.domain}-{chosen.name}"), chosen, tuple(range(seeds or 1)), source)
+        folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
+        if vary or folds or dry_run:
+            if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
+                raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
+            values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
+            sweep = plan_sweep(folder, chosen, values, numbers, source)
+            if dry_run:
+                return print_plan(sweep, own)
+            create_sweep(sweep, own)
+            return finish_sweep(sweep, own, quiet)
+        run = Run(folder, chosen, numbers, source)
         dataset = create_run(run)
-    display = create_display(run, quiet)
+    display = create_display([run], quiet)
     if not quiet:
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"
         examples = f"{len(dataset.examples)} examples"

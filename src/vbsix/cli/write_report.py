@@ -13,7 +13,7 @@ from vbsix.utilities.jax_settings import prepare_jax
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs or sweeps.")],
     out: Annotated[Path, typer.Option(dir_okay=False, metavar="FILE", help="The HTML file to write.")],
     data: Annotated[
         str | None, typer.Option(metavar="DIR|synthetic", help="A folder with SCONE's files. Default: the run's data.")
@@ -34,11 +34,12 @@ def report(
     from vbsix.parsing.evaluation import predict_rows, read_split
     from vbsix.parsing.loading import load_all
     from vbsix.runs.folder import open_run
+    from vbsix.runs.sweep import runs_of
     from vbsix.show.report import Examined, report_page
     from vbsix.utilities.files import write_bytes
 
     examined = []
-    for folder in runs:
+    for folder in (run for given in runs for run in runs_of(given)):
         run = open_run(folder)
         parsers = load_all(folder, best=best, domain=own_domain(domain))
         rows = read_split(parsers[0].domain, run.config, data or run.source, split, own=data is None)

@@ -65,10 +65,12 @@ def read_config(tables: Mapping[str, Any], method: str | None = None) -> Config:
         tables: nested tables of settings.
         method: the method's name in a file of 0.1, which kept it beside the config.
 
-    Settings that no longer exist are left out: they changed what was learned, not how a policy predicts.
+    Settings that no longer exist are left out: they changed what was learned, not how a policy predicts. Parts of the
+    user's own need not be registered until they are used: a parser uses no objective.
     """
     saved = dict(flatten(tables))
-    return override(Config(), saved if "method" in saved else upgrade(saved, method or "custom"))
+    settings = saved if "method" in saved else upgrade(saved, method or "custom")
+    return override(Config(), settings, registered=False)
 
 
 def upgrade(saved: Mapping[str, Any], method: str) -> dict[str, Any]:

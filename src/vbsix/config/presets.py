@@ -70,12 +70,6 @@ DEFAULT_METHOD: Mapping[DataKind, str] = {"scone": "vbsix", "synthetic": "vbsix"
 DEFAULT_RECIPE = "stochastic"
 
 VARIANTS: Mapping[str, Settings] = {
-    "beam-64": {"search.beam": 64},
-    "beam-256": {"search.beam": 256, "training.policy_states": 1024},
-    "oov-words": {"data.oov_min_count": 3},
-    "init-0.1": {"network.initialisation": "small", "network.token_init_std": 0.1},
-    "suffixes": {"data.suffixes": True, "training.curriculum_steps": 2000, "training.decay_share": 0.3},
-    "prior-work": {"data.split": "train-orig", "data.lengths": (0,)},  # 0: the whole row
     "five-instructions": {
         "data.lengths": (1, 2, 3, 4, 5),
         "data.evaluation": (3, 5),
@@ -84,10 +78,16 @@ VARIANTS: Mapping[str, Settings] = {
         "training.policy_states": 256,
         "training.value_states": 256,
     },
+    "beam-64": {"search.beam": 64},
+    "beam-256": {"search.beam": 256, "training.policy_states": 1024},
+    "oov-words": {"data.oov_min_count": 3},
+    "init-0.1": {"network.initialisation": "small", "network.token_init_std": 0.1},
+    "suffixes": {"data.suffixes": True, "training.curriculum_steps": 2000, "training.decay_share": 0.3},
+    "prior-work": {"data.split": "train-orig", "data.lengths": (0,)},  # 0: the whole row
 }
-"""Named changes: a wider beam, vectors for out-of-vocabulary words, a larger initial scale of token embeddings, suffix
-examples with a curriculum and a decaying learning rate, the training examples of prior work; on the embedded corpus,
-sequences as long as SCONE's."""
+"""Named changes, in the order in which they apply: sequences as long as SCONE's (on the built-in corpus), a wider beam,
+vectors for out-of-vocabulary words, a larger initial scale of token embeddings, suffix examples with a curriculum and a
+decaying learning rate, the training examples of prior work."""
 VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
     ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
 }
@@ -116,7 +116,7 @@ QUICK: Settings = {
     "run.evaluate_every": 500,
     "run.checkpoint_every": 100,
 }
-"""For the embedded corpus: learns in minutes on two cores."""
+"""For the built-in corpus: learns in minutes on two cores."""
 QUICK_BY_DOMAIN: Mapping[str, Settings] = {
     "scene": {
         "search.prune_dead_ends": True,
@@ -144,19 +144,23 @@ def preset(
         domain: its name; a domain that the paper does not have gets the defaults.
         method: a key of `METHODS`; None for the default of this kind of data.
         recipe: a key of `RECIPES`.
-        variant: keys of `VARIANTS` joined by `+`; empty for none.
-        data: the paper's sizes, steps and examples for SCONE; quick ones for the embedded corpus and for JSON lines.
+        variant: keys of `VARIANTS` joined by `+`, in any order; empty for none.
+        data: the paper's sizes, steps and examples for SCONE; quick ones for the built-in corpus and for JSON lines.
     """
     method = method or DEFAULT_METHOD[data]
     settings = {**_find("recipe", recipe, RECIPES), **_find("method", method, METHODS)}
     settings |= _sizes(domain, method, recipe, data)  # the quick ones override the recipe's
-    for name in filter(None, variant.split("+")):
-        settings |= {**_find("variant", name, VARIANTS), **VARIANT_BY_DOMAIN.get((name, domain), {})}
+    given = [name for name in variant.split("+") if name]
+    for name in given:
+        _find("variant", name, VARIANTS)
+    variants = [name for name in VARIANTS if name in given]
+    for name in variants:
+        settings |= {**VARIANTS[name], **VARIANT_BY_DOMAIN.get((name, domain), {})}
     if recipe == "published":
         settings |= PUBLISHED_SIZES
         if settings["search.space"] == "program":
-            settings["search.program_beam"] = settings.get("search.beam", 32)  # as many programs as the beam has slots
-    names = {"domain": domain, "method": method, "recipe": recipe, "variant": variant}
+            settings["search.program_beam"] = 0  # as many programs as the beam has slots
+    names = {"domain": domain, "method": method, "recipe": recipe, "variant": "+".join(variants)}
     return override(Config(), {**names, **settings})
 
 

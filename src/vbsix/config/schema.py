@@ -36,77 +36,90 @@ class TrainingConfig:
 
     objective: str = setting(
         "mml",
-        "`mml`: marginal likelihood of the programs found. `expert-mml`: of those that a policy which sees the target "
-        "finds. `reinforce`: reward of sampled programs.",
+        "`mml`: marginal likelihood of the correct programs that search finds. `expert-mml`: the same, but a second "
+        "policy, which sees the target, finds the programs. `reinforce`: expected reward of sampled programs.",
         choices=OBJECTIVES,
     )
     critic: bool = setting(
-        True, "Train a value network, which ranks states once `value_ranking_start` steps have passed."
+        True, "Train a critic (value network), which ranks states from step `value_ranking_start` on."
     )
     programs: Literal["extracted", "graph"] = setting(
         "graph",
-        "Learn from programs extracted from the graph (the paper), or from all paths of the layered graph at once by "
-        "forward-backward.",
+        "What the policy learns from. `extracted`: programs extracted from the search graph (the paper). `graph`: all "
+        "correct paths of the search graph, summed by dynamic programming (forward-backward).",
     )
     labels: Literal["paper", "graph"] = setting(
         "graph",
-        "The critic's labels. `paper`: states on extracted programs and on negatives, labelled as in Algorithm 2. "
-        "`graph`: all states of the graph, labelled with the probability of all correct suffixes that the graph holds.",
+        "The critic's labels. `paper`: states on extracted correct programs and on `search.negatives`, labelled as in "
+        "Algorithm 2. `graph`: all states of the search graph, labelled with the probability of reaching the target, "
+        "summed over all correct paths of the graph.",
     )
     critic_updates: Literal["always", "with-hits"] = setting(
         "with-hits",
         "Whether the critic is updated on every batch (Algorithm 2) or only, like the policy, on batches in which a "
         "search found a correct program.",
     )
-    steps: int = setting(20000, "Parameter updates.", least=1)
+    steps: int = setting(20000, "Number of parameter updates.", least=1)
     curriculum_steps: int = setting(
-        0, "Steps at the start that train only on the examples with the fewest instructions.", least=0
+        0, "Steps at the start that train only on the examples with the fewest instructions.", least=0, input_of="step"
     )
-    batch: int = setting(8, "Examples of an update.", least=1)
-    learning_rate: float = setting(0.001, "Learning rate of Adam.", least=0)
+    batch: int = setting(8, "Examples per update.", least=1)
+    learning_rate: float = setting(0.001, "Learning rate of Adam.", least=0, input_of="step")
     decay_share: float = setting(
-        0.0, "Share of all steps, the last ones, over which the learning rate falls to 0.", least=0, most=1
+        0.0,
+        "Share of all steps, at the end, over which the learning rate falls to 0.",
+        least=0,
+        most=1,
+        input_of="step",
     )
-    dropout: float = setting(0.0, "Dropout on word vectors and on the policy's utterance encodings.", least=0, below=1)
-    value_ranking_start: int = setting(5000, "Step from which the critic ranks.", least=0)
+    dropout: float = setting(
+        0.0, "Dropout on word vectors and on the policy's utterance encodings.", least=0, below=1, input_of="step"
+    )
+    value_ranking_start: int = setting(5000, "Step from which the critic ranks.", least=0, input_of="step")
     policy_states: int = setting(
-        256, "States of an example, at most, on which the policy is updated in one step.", least=1
+        256, "Limit on the states per example on which the policy is updated in one step.", least=1
     )
     value_states: int = setting(
-        512, "States of an example, at most, on which the critic is updated in one step.", least=1
+        512, "Limit on the states per example on which the critic is updated in one step.", least=1
     )
     beta: float = setting(
         1.0,
-        "Exponent of the weights of extracted programs: 1 for MML, below 1 improbable programs count for more, 0 for "
-        "equal weights (Guu et al. 2017).",
+        "Exponent of the weights of extracted programs (Guu et al. 2017): with 1, weights are proportional to "
+        "probability (MML); below 1, improbable programs count for more; with 0, weights are equal.",
         least=0,
+        input_of="step",
     )
     samples: int = setting(32, "REINFORCE: programs sampled for each example.", least=1)
     sample_epsilon: float = setting(
         0.2,
-        "REINFORCE: weight of the uniform distribution over valid tokens in what is sampled from.",
+        "REINFORCE: weight of the uniform distribution over valid tokens, mixed into the policy for sampling.",
         least=0,
         below=1,
+        input_of="step",
     )
     sample_gradient: Literal["mixture", "policy"] = setting(
         "mixture",
-        "REINFORCE: differentiate what was sampled from (`mixture`), or, as in the reference code, the policy over all "
-        "tokens, leaving unfinished samples out (`policy`).",
+        "REINFORCE: which distribution is differentiated. `mixture`: the one that was sampled from. `policy`: the "
+        "policy over all tokens, without unfinished samples, as in Guu et al.'s code.",
     )
-    baseline: float = setting(1e-3, "REINFORCE: subtracted from the reward.", least=0)
+    baseline: float = setting(1e-3, "REINFORCE: constant that is subtracted from the reward.", least=0, input_of="step")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """How a run does its work. Nothing here changes what is learned."""
+    """How a run is logged, saved and evaluated. Nothing here changes how parameters are trained."""
 
     chunk: int = setting(
-        50, "Steps compiled into one call, at most 5 on a CPU. Ctrl-C takes effect between calls.", least=1
+        50, "Steps compiled into one call; on a CPU, values above 5 count as 5. Ctrl-C takes effect between calls.", least=1
     )
     log_every: int = setting(100, "Steps that a line of metrics covers.", least=1)
-    evaluate_every: int = setting(2500, "Steps between evaluations.", least=1)
+    evaluate_every: int = setting(
+        2500, "Steps between evaluations. Only an evaluated step can be chosen as the best on dev.", least=1
+    )
     checkpoint_every: int = setting(1000, "Steps between checkpoints.", least=1)
-    evaluation_beam: int = setting(32, "Beam of the search that predicts.", least=1)
+    evaluation_beam: int = setting(
+        32, "Beam of the search that predicts. It changes predictions, not training.", least=1
+    )
     evaluation_batch: int = setting(64, "Examples predicted in one call.", least=1)
 
 
@@ -115,7 +128,7 @@ class Config:
     """All settings of a run, and the names of what they were made from."""
 
     domain: str = setting("tangrams", "The name of a domain.")
-    method: str = setting("vbsix", "The method: what the paper compares.")
+    method: str = setting("vbsix", "The method: the learning algorithm.")
     recipe: str = setting("stochastic", "The recipe: how search explores, and what is learned from.")
     variant: str = setting("", "Named changes on top, joined by `+`.")
     data: DataConfig = field(default_factory=DataConfig)
@@ -130,10 +143,23 @@ class Config:
         return "-".join(part for part in (self.method, self.recipe, self.variant) if part)
 
 
-def override(config: Config, settings: Mapping[str, Any]) -> Config:
-    """The config with some settings replaced, named by dotted paths such as `search.beam`."""
+def override(config: Config, settings: Mapping[str, Any], *, registered: bool = True) -> Config:
+    """The config with some settings replaced, named by dotted paths such as `search.beam`.
+
+    Args:
+        config: the config.
+        settings: new values by name.
+        registered: refuse the name of a part, such as an objective, that is not registered.
+    """
     for name, value in settings.items():
-        config = _replace(config, name, name.split("."), value)
+        config = _replace(config, name, name.split("."), value, registered)
+    return config
+
+
+def require_sense(config: Config) -> Config:
+    """The config, if its settings make sense together."""
+    if config.training.critic and config.training.objective in ("reinforce", "expert-mml"):
+        raise VbsixError(f"training.critic: the objective {config.training.objective} does not train a critic.")
     return config
 
 
@@ -172,15 +198,16 @@ def changes(base: Config, config: Config) -> dict[str, Any]:
     return {name: value for name, value in to_settings(config).items() if value != before[name]}
 
 
-def _replace(config: Any, name: str, path: list[str], value: Any) -> Any:
+def _replace(config: Any, name: str, path: list[str], value: Any, registered: bool) -> Any:
     """`name` is the whole path, for messages."""
     types = _type_hints(type(config))
     if path[0] not in types or dataclasses.is_dataclass(types[path[0]]) == (len(path) == 1):
         raise VbsixError(f"unknown setting {name!r}.{_nearest(name)} `vbsix config show` lists all of them.")
     if len(path) > 1:
-        return dataclasses.replace(config, **{path[0]: _replace(getattr(config, path[0]), name, path[1:], value)})
+        inner = _replace(getattr(config, path[0]), name, path[1:], value, registered)
+        return dataclasses.replace(config, **{path[0]: inner})
     bounds = next(entry.metadata["bounds"] for entry in dataclasses.fields(config) if entry.name == path[0])
-    return dataclasses.replace(config, **{path[0]: _check(name, value, types[path[0]], bounds)})
+    return dataclasses.replace(config, **{path[0]: _check(name, value, types[path[0]], bounds, registered)})
 
 
 def _nearest(name: str) -> str:
@@ -196,10 +223,11 @@ _type_hints = functools.cache(typing.get_type_hints)
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
-def _check(name: str, value: Any, wanted: Any, bounds: Bounds) -> Any:
+def _check(name: str, value: Any, wanted: Any, bounds: Bounds, registered: bool = True) -> Any:
     """The value as the type of its field. Raises an error that says what is wanted."""
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-    choices = arguments if origin is Literal else tuple(bounds.names)
+    any_name = isinstance(bounds.choices, Registry) and not registered
+    choices = arguments if origin is Literal else () if any_name else tuple(bounds.names)
     if choices:
         if value in choices:
             return value

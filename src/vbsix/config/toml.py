@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import textwrap
 import tomllib
 import typing
@@ -13,6 +14,8 @@ from typing import Any, Literal
 
 from vbsix.config.schema import Config, flatten
 from vbsix.utilities.errors import VbsixError
+
+_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
 
 
 def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
@@ -25,6 +28,20 @@ def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         if name.strip() in ("method", "recipe", "variant"):
             raise VbsixError(f"{name.strip()} is not a setting to change: give --{name.strip()} {text.strip()}.")
         settings[name.strip()] = _read_value(text.strip())
+    return settings
+
+
+def read_variations(variations: Iterable[str]) -> dict[str, list[Any]]:
+    """Settings given with several values, as `search.beam=32,64` or `data.lengths=[1,5],[4,5]`."""
+    settings: dict[str, list[Any]] = {}
+    for variation in variations:
+        name, _, text = variation.partition("=")
+        if name.strip() in settings:
+            raise VbsixError(f"{name.strip()} varies already: give all its values at once.")
+        values = [read_assignments([f"{name}={part}"]) for part in _OUTSIDE_BRACKETS.split(text)] if text else []
+        if not values:
+            raise VbsixError(f"{variation!r}: write NAME=VALUE,VALUE,... as in training.learning_rate=0.001,0.0003.")
+        settings[name.strip()] = [next(iter(value.values())) for value in values]
     return settings
 
 

@@ -14,41 +14,51 @@ class DataConfig:
 
     split: Literal["train", "train-orig"] = setting(
         "train",
-        "SCONE's file to learn from. `train-orig` has the examples of 1 and 2 instructions that earlier papers used, "
-        "one a row. On the embedded corpus: its rows, or their first 1 and 2 instructions as rows of their own.",
+        "The rows to learn from. SCONE: the file `train`, or `train-orig` with the examples of 1 and 2 instructions "
+        "that earlier papers used. Built-in corpus: its rows, or their first 1 and 2 instructions as separate rows.",
     )
     lengths: tuple[int, ...] = setting(
         (1, 2, 3),
-        "Which prefixes of a row are training examples, in instructions; 0 for the whole row.",
+        "Which prefixes of a row are training examples: `[1, 2, 3]` makes one of the first 1, 2 and 3 instructions "
+        "each; 0 is the whole row. JSON lines have no worlds in between, so only `[0]` is possible.",
         least=0,
     )
     suffixes: bool = setting(
         False,
-        "Also train on suffix examples: where one example is a prefix of another, the rest of the longer one, starting "
-        "from the shorter one's target.",
+        "Also train on suffix examples: where a shorter example is the beginning of a longer one, the rest of the "
+        "longer one, starting from the shorter one's target.",
     )
     evaluation: tuple[int, ...] = setting(
         (1, 2, 3),
-        "Which prefixes of a row are evaluated while training, in instructions; 0 for the whole row.",
+        "Which prefixes of a row are evaluated during training, in instructions; 0 is the whole row.",
         least=0,
     )
     max_words: int = setting(25, "Words of an instruction that are read; the rest is cut.", least=1)
-    normalise: bool = setting(True, "Look words up without attached punctuation and with ordinals spelled out.")
+    normalise: bool = setting(
+        True, "Look words up without attached punctuation or possessive 's, and with ordinals spelled out."
+    )
     glove_words: int = setting(
         0,
-        "Use only the first n words of the GloVe file, 0 for all. The paper uses 20,000, which leaves out `leftmost`, "
+        "Use only the first n words of the GloVe file; 0 for all. The paper uses 20,000, which leaves out `leftmost`, "
         "`rightmost` and `beaker`.",
         least=0,
     )
     oov_min_count: int = setting(
         0,
-        "Out-of-vocabulary words that occur at least this often in training rows get random vectors of their own; 0 "
-        "for none, so that all of them share one vector.",
+        "Words that GloVe lacks and that occur at least this often in training rows get random, fixed vectors of their "
+        "own; 0 for none, so that all words that GloVe lacks share one vector.",
         least=0,
     )
-    dev_file: str = setting("", "For JSON lines: a second file to evaluate on. Without one, a share is held out.")
-    dev_share: float = setting(0.1, "For JSON lines: the share of rows that is held out.", least=0, most=1)
-    synthetic_rows: int = setting(3000, "Training rows of the embedded corpus.", least=1)
+    folds: int = setting(
+        0,
+        "Cross-validation: the number of folds into which the training rows are divided; 0 for none. One fold is left "
+        "out of training and evaluated on.",
+        least=0,
+    )
+    fold: int = setting(0, "Cross-validation: the fold that is left out, from 0 on.", least=0, input_of="data")
+    dev_file: str = setting("", "JSON lines: a second file to evaluate on. Without one, a share of rows is set aside.")
+    dev_share: float = setting(0.1, "JSON lines: the share of rows that is set aside for evaluation.", least=0, most=1)
+    synthetic_rows: int = setting(3000, "Training rows of the built-in corpus.", least=1)
     synthetic_dev_rows: int = setting(
-        200, "Evaluation rows of the embedded corpus, and as many with held-out phrasings.", least=1
+        200, "Evaluation rows of the built-in corpus: this many in `dev`, and this many in `held-out`.", least=1
     )

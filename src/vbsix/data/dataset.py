@@ -1,4 +1,4 @@
-"""What a run learns from and is evaluated on: examples of SCONE, of the embedded corpus or of JSON lines, and words."""
+"""What a run learns from and is evaluated on: examples of SCONE, of the built-in corpus or of JSON lines, and words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from vbsix.domains.registry import is_built_in
 from vbsix.utilities.errors import VbsixError
 
 SYNTHETIC = "synthetic"
-"""The name of the embedded corpus."""
+"""The name of the built-in corpus."""
 CHECKED = 16
 """Examples that a domain is checked with before it is used."""
+FOLD = "fold"
+"""The name of the split that cross-validation leaves out of training."""
 GLOVE = Path("glove", "glove.6B.100d.txt")
 
 
@@ -94,7 +97,7 @@ def load_dataset(
     vectors = None
     if source == SYNTHETIC:
         if not is_built_in(domain):
-            raise VbsixError(f"there is no embedded corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
+            raise VbsixError(f"there is no built-in corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
         train, splits = _synthetic(config, domain.name)
     elif source.endswith(SUFFIX):
         train, splits = _json_lines(config, source, domain)
@@ -109,18 +112,57 @@ def load_dataset(
         has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
         unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
+    every = train
+    if config.folds:
+        train, held_out = leave_out(train, config.folds, config.fold)
+        splits = {**splits, FOLD: Split(held_out)}
+        for length in config.evaluation:
+            splits[FOLD].examples(length)  # raises now, and not when the run is evaluated
+    elif config.fold:
+        raise VbsixError(
+            f"data.fold: {config.fold}, but data.folds is 0: say into how many folds the rows are divided."
+        )
     examples = prefixes(train, config.lengths)
     if config.suffixes:
         examples += suffixes(examples)
     if shortest_first:
         examples.sort(key=lambda example: len(example.instructions))
-    rows = [*train, *(row for split in splits.values() for row in split.rows), *unread]
+    # The vocabulary is the same for every fold, so that runs without one fold and without another share a program.
+    rows = [*every, *(row for split in splits.values() for row in split.rows), *unread]
     texts = [utterance for row in rows for utterance in row.utterances]
     if words is None:
-        words = _vocabulary(config, vectors, texts, train, word_size)
+        words = _vocabulary(config, vectors, texts, every, word_size)
     if (found := words.vectors.shape[1]) != word_size:
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
     return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train))
+
+
+def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], list[Row]]:
+    """The rows without those of a fold, and those of the fold. Folds are random, the same ones every time.
+
+    Rows that share their id, or their first world and utterances, are in the same fold.
+    """
+    group: dict[Any, int] = {}
+    for place, row in enumerate(rows):
+        known = [group[key] for key in _identities(row) if key in group]
+        for key in [key for key, number in group.items() if number in known[1:]] if len(set(known)) > 1 else ():
+            group[key] = known[0]
+        group |= dict.fromkeys(_identities(row), known[0] if known else place)
+    numbers = [group[row.id] for row in rows]
+    places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
+    if not (2 <= folds <= len(places) and fold < folds):
+        raise VbsixError(
+            f"data.fold: {fold} of data.folds = {folds}: there must be 2 to {len(places)} folds (as many as different "
+            "rows), and the first is number 0."
+        )
+    fold_of = np.random.default_rng(0).permutation(len(places)) % folds
+    inside = [fold_of[places[number]] == fold for number in numbers]
+    kept = [row for row, is_inside in zip(rows, inside, strict=True) if not is_inside]
+    return kept, [row for row, is_inside in zip(rows, inside, strict=True) if is_inside]
+
+
+def _identities(row: Row) -> tuple[Any, Any]:
+    return row.id, (row.worlds[0], row.utterances)
 
 
 def _vocabulary(

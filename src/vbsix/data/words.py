@@ -68,6 +68,10 @@ class Words:
         """The words of a text that the vocabulary does not know, lower-cased, in order, each as often as it occurs."""
         return tuple(token.lower() for token in text.split() if self.lookup(token) == UNKNOWN)
 
+    def unread(self, text: str, most: int) -> tuple[str, ...]:
+        """The words of a text beyond the first `most`."""
+        return tuple(text.split()[most:])
+
     def with_oov(self, texts: Iterable[str], least: int) -> Words:
         """Adds random vectors for out-of-vocabulary words that occur at least `least` times in the texts."""
         unknown = (word for text in texts for word in text.split() if self.lookup(word) == UNKNOWN)
@@ -115,6 +119,10 @@ class UtteranceVectors(Words):
     def unknown(self, text: str) -> tuple[str, ...]:
         """The utterance, if it has no vectors."""
         return (text,) if self.encode(text) == [UNKNOWN] else ()
+
+    def unread(self, text: str, most: int) -> tuple[str, ...]:
+        """The utterance, if it has more than `most` vectors."""
+        return (text,) if len(self.encode(text)) > most else ()
 
 
 def _place(text: str, place: int) -> str:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Int
 from vbsix.domains.base import Domain, State
 from vbsix.domains.registry import get_domain
 from vbsix.utilities.errors import InvalidProgram, UnknownName
+from vbsix.utilities.jax_settings import set_flags
 
 MOST_TOKENS = 1000
 """Longest program that `execute` takes."""
@@ -42,6 +43,7 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
         InvalidWorld: the world does not parse.
         InvalidProgram: a token is unknown or cannot be executed where it stands.
     """
+    set_flags()  # a first call may start JAX, and training in the same session needs all cores
     domain = get_domain(domain) if isinstance(domain, str) else domain
     tokens = tuple(program.split() if isinstance(program, str) else program)
     if len(tokens) > MOST_TOKENS:

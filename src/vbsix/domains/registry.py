@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from vbsix.domains.base import Domain
 from vbsix.utilities.errors import UnknownName, VbsixError
@@ -91,6 +92,19 @@ def import_domain(name: str) -> Domain:
     register_domain(domain)
     _origins[domain.name] = name
     return domain
+
+
+def as_domain(domain: Any) -> Domain:
+    """A domain given as itself, by name, as its class, or as a class that `PythonDomain` takes."""
+    if isinstance(domain, str):
+        return import_domain(domain)
+    if isinstance(domain, type) and issubclass(domain, Domain):
+        return domain()
+    if isinstance(domain, Domain):
+        return domain
+    from vbsix.domains.python import PythonDomain
+
+    return PythonDomain(domain)
 
 
 def origin_of(name: str) -> str | None:

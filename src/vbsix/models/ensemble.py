@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from vbsix.domains.base import Domain, State
+from vbsix.models.functions import PolicyFunction
 from vbsix.models.policy import PolicyNetwork
 
 
@@ -29,7 +29,7 @@ class Ensemble(eqx.Module):
         own = jnp.stack(jnp.split(projected, self.size, axis=-1))
         return jax.vmap(lambda member, projected: member.read(projected, mask))(self.members, own)
 
-    def for_example(self, domain: Domain, tables: Any) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
+    def for_example(self, domain: Domain, tables: Any) -> PolicyFunction:
         """The ensemble as a function of one state and its valid tokens."""
 
         def policy(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:

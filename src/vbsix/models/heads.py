@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix.data.examples import Arrays
-from vbsix.domains.base import Domain, State, Target
+from vbsix.domains.base import Domain, Target
 from vbsix.models.config import POLICIES, NetworkConfig
 from vbsix.models.critic import Critic, CriticTables
 from vbsix.models.encoder import StackEncoder, encode_all
 from vbsix.models.ensemble import Ensemble
+from vbsix.models.functions import PolicyFunction, ValueFunction
 from vbsix.models.policy import PolicyNetwork
 from vbsix.utilities.errors import VbsixError
-
-PolicyHead = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
-ValueHead = Callable[[State], Float[Array, ""]]
+from vbsix.utilities.settings import Number, is_off
 
 
 class Networks(NamedTuple):
@@ -43,22 +41,22 @@ class Tables(NamedTuple):
 class Heads(NamedTuple):
     """The networks as functions of one state of an example."""
 
-    policy: PolicyHead
-    critic_logit: ValueHead | None = None
-    expert: PolicyHead | None = None
+    policy: PolicyFunction
+    critic_logit: ValueFunction | None = None
+    expert: PolicyFunction | None = None
 
     @property
-    def actor(self) -> PolicyHead:
+    def actor(self) -> PolicyFunction:
         """The policy that searches: the expert where there is one."""
         return self.expert or self.policy
 
     @property
-    def critic(self) -> ValueHead | None:
+    def critic(self) -> ValueFunction | None:
         """V of a state."""
         return None if self.critic_logit is None else sigmoid_head(self.critic_logit)
 
 
-def sigmoid_head(logit: ValueHead) -> ValueHead:
+def sigmoid_head(logit: ValueFunction) -> ValueFunction:
     """V of a state, from the critic's logit."""
     return lambda state: jax.nn.sigmoid(logit(state))
 
@@ -69,11 +67,18 @@ def create_networks(
     """Networks with initial parameters."""
     policy_key, critic_key, expert_key = jax.random.split(key, 3)
     policy = POLICIES.get(config.policy)
-    return Networks(
+    networks = Networks(
         policy=policy(domain, config, key=policy_key),
         critic=Critic(domain, config, key=critic_key) if critic else None,
         expert=policy(domain, config, key=expert_key, sees_target=True) if expert else None,
     )
+    for path, leaf in jax.tree_util.tree_leaves_with_path(networks):
+        if not eqx.is_array(leaf):
+            raise VbsixError(
+                f"network.policy: {config.policy} has {leaf!r} at {jax.tree_util.keystr(path)}, which is not an array "
+                "and cannot be trained; declare it as eqx.field(static=True)."
+            )
+    return networks
 
 
 def read_example(
@@ -81,7 +86,7 @@ def read_example(
     networks: Networks,
     vectors: Float[Array, "V word"],
     example: Arrays,
-    dropout: float = 0.0,
+    dropout: Number = 0.0,
     key: PRNGKeyArray | None = None,
 ) -> Tables:
     """Reads an example's words once, for all its states; `dropout` needs a key."""
@@ -94,7 +99,9 @@ def read_example(
     keys = iter(jax.random.split(key, 3)) if key is not None else None
 
     def drop(numbers: Array) -> Array:
-        return eqx.nn.Dropout(dropout)(numbers, key=next(keys)) if dropout and keys else numbers
+        if keys is None or is_off(dropout):
+            return numbers
+        return eqx.nn.Dropout(dropout)(numbers, key=next(keys))  # pyright: ignore[reportArgumentType] (an array will do)
 
     utterances, *others = encode_all(encoders, drop(vectors[example.words]), example.words > 0)
     utterances = utterances._replace(summary=drop(utterances.summary), memory=drop(utterances.memory))
@@ -126,7 +133,7 @@ def make_heads(domain: Domain, networks: Networks, tables: Tables) -> Heads:
 
 def policy_head(
     domain: Domain, policy: PolicyNetwork | Ensemble, projections: Float[Any, "V projected"], words: Int[Any, "M T"]
-) -> PolicyHead:
+) -> PolicyFunction:
     """A trained policy as a function of one state, for words given by the policy's projections of them."""
     projected, mask = jnp.asarray(projections)[words], jnp.asarray(words) > 0
     return policy.for_example(domain, policy.read(projected, mask))

@@ -5,7 +5,6 @@ A policy network of one's own is a `PolicyNetwork`, registered with `vbsix.regis
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -16,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from vbsix.domains.base import Domain, Observation, State
 from vbsix.models.config import NetworkConfig
 from vbsix.models.encoder import Encoder, StackEncoder, StackTable, Utterances, create_encoder
+from vbsix.models.functions import PolicyFunction
 from vbsix.models.layers import MASKED, TOKENS, AttributeEmbedding, Dense, draw_embeddings, glorot, pick, renormalise
 from vbsix.utilities.errors import VbsixError
 
@@ -34,7 +34,7 @@ class PolicyNetwork(Protocol):
         """Does the same for words given by their projections; see `Encoder.project`."""
         ...
 
-    def for_example(self, domain: Domain, tables: Any) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
+    def for_example(self, domain: Domain, tables: Any) -> PolicyFunction:
         """The policy as a function of one state and its valid tokens."""
         ...
 
@@ -153,9 +153,7 @@ class Policy(eqx.Module):
         """`prepare` after `encode`, for words given by their projections."""
         return self.prepare(self.utterances.encode_projected(projected, mask))
 
-    def for_example(
-        self, domain: Domain, tables: PolicyTables
-    ) -> Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]:
+    def for_example(self, domain: Domain, tables: PolicyTables) -> PolicyFunction:
         """The policy as a function of one state and its valid tokens, as search takes it."""
         last = tables.first.shape[0] - 1
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vbsix.config.schema import Config
-from vbsix.data.dataset import SYNTHETIC, load_dataset
+from vbsix.data.dataset import FOLD, SYNTHETIC, load_dataset
 from vbsix.data.examples import Row
 from vbsix.data.json_lines import SUFFIX, read_json_lines
 from vbsix.data.scone import load_split
@@ -35,12 +35,16 @@ def predict_rows(parser: Parser, rows: Sequence[Row]) -> list[Prediction]:
 
 
 def read_split(domain: Domain, config: Config, source: str, split: str, *, own: bool) -> Sequence[Row]:
-    """The rows of a split of a data folder or of the embedded corpus, or those of a file of JSON lines.
+    """The rows of a split of a data folder or of the built-in corpus, or those of a file of JSON lines.
 
     Such a file has splits where it is the run's own data.
     """
     if source.endswith(SUFFIX) and not own:
         return read_json_lines(Path(source), domain)
+    of_folds = own and config.data.folds and split in (FOLD, "train")
+    if of_folds:
+        dataset = load_dataset(config.data, domain, source, word_size=config.network.word)
+        return dataset.splits[FOLD].rows if split == FOLD else dataset.train.rows
     if source != SYNTHETIC and not source.endswith(SUFFIX):
         return load_split(Path(source), domain, split)
     splits = load_dataset(config.data, domain, source, word_size=config.network.word).splits

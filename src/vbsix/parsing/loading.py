@@ -16,17 +16,21 @@ from vbsix import __version__
 from vbsix.config.legacy import METHODS as LEGACY_METHODS
 from vbsix.config.legacy import read_config
 from vbsix.config.schema import Config
+from vbsix.config.variation import program_of
 from vbsix.data.words import UNKNOWN, Words, read_words
 from vbsix.domains.base import Domain
+from vbsix.domains.registry import as_domain
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.config import POLICIES
 from vbsix.parsing.parser import Parser, require_finite
 from vbsix.runs.checkpoints import from_tensors, load_networks
 from vbsix.runs.folder import Run, domain_of, load_best, open_run, open_words
 from vbsix.runs.metrics import read_metrics
-from vbsix.training.seeds import learner_shapes
+from vbsix.runs.sweep import is_sweep, open_sweep
+from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_tensors
+from vbsix.utilities.jax_settings import set_flags
 from vbsix.utilities.trees import choose
 
 PRETRAINED = Path(__file__).parent / "pretrained"
@@ -39,7 +43,7 @@ def load(
     *,
     best: bool = False,
     ensemble: bool = False,
-    domain: Domain | None = None,
+    domain: Any = None,
     words: Words | None = None,
 ) -> Parser:
     """A parser from a run's folder, at its newest checkpoint, or from an exported model.
@@ -52,15 +56,17 @@ def load(
             `tangrams`.
         seed: which seed of the run; None takes the one that was best on its dev split.
         best: take the policy at the step at which it was best on dev, instead of the newest.
-        ensemble: all seeds of the run as one parser: the probabilities of tokens are averaged, and the most probable
-            world is predicted, marginalising over programs.
-        domain: the language; None takes the one that is registered under the model's name for it.
+        ensemble: all seeds of the run, or of all runs of a sweep, as one parser: the probabilities of tokens are
+            averaged, and the most probable world is predicted, marginalising over programs.
+        domain: the language, as `vbsix.train` takes it; None takes the one that is registered under the model's name
+            for it.
         words: another vocabulary than the run's, with vectors of the same kind.
 
     Raises:
         VbsixError: there is no intact model at the path, or it does not have that seed.
     """
-    path = find_model(path)
+    set_flags()  # a first call starts JAX, and training in the same session needs all cores
+    path, domain = find_model(path), None if domain is None else as_domain(domain)
     if not path.is_dir():
         if ensemble or words:
             raise VbsixError(f"{path}: an ensemble, and other words, need a run's folder.")
@@ -70,6 +76,10 @@ def load(
         elif seed is not None:
             raise VbsixError(f"{path}: is an ensemble; its seeds cannot be loaded one by one.")
         return model
+    if is_sweep(path):
+        if seed is not None:
+            raise VbsixError("an ensemble has all seeds; leave out the seed.")
+        return _load_sweep(path, best, ensemble, domain, words)
     run = open_run(path)
     if ensemble:
         if seed is not None:
@@ -79,23 +89,40 @@ def load(
     return _read_run(run, [best_seed(run, best) if seed is None else seed], best, domain, words)[0]
 
 
+def _load_sweep(path: Path, best: bool, ensemble: bool, domain: Domain | None, words: Words | None) -> Parser:
+    """All seeds of all runs of a sweep as one parser; runs that failed are left out."""
+    runs = open_sweep(path).good
+    if not ensemble:
+        names = ", ".join(run.folder.name for run in runs)
+        raise VbsixError(f"{path}: holds a sweep; load one of its runs ({names}), or all as an ensemble.")
+    if len({program_of(run.config).network for run in runs}) > 1:
+        raise VbsixError(f"{path}: its runs have different networks, which make no ensemble.")
+    return make_ensemble([parser for run in runs for parser in _read_run(run, run.seeds, best, domain, words)])
+
+
 def make_ensemble(parsers: Sequence[Parser]) -> Parser:
-    """The parsers of several seeds of one run as one."""
+    """Parsers with the same vocabulary and the same networks as one."""
     first = parsers[0]
-    members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[parser.policy for parser in parsers])
+    if any(parser.words.words != first.words.words for parser in parsers):
+        raise VbsixError("parsers with different vocabularies make no ensemble.")
+    # Networks hold their settings; those of an ensemble have the first one's.
+    structure, leaves = jax.tree.structure(first.policy), [jax.tree.leaves(parser.policy) for parser in parsers]
+    members = jax.tree.unflatten(structure, [jnp.stack(parts) for parts in zip(*leaves, strict=True)])
     projections = np.concatenate([parser.words.vectors for parser in parsers], axis=1)
     words = read_words(first.words.to_json(), projections)
     provenance = {name: [parser.provenance[name] for parser in parsers] for name in ("seed", "steps")}
     return Parser(first.domain, Ensemble(members), words, first.config, {**first.provenance, **provenance})
 
 
-def load_all(path: Path, *, best: bool = False, domain: Domain | None = None) -> list[Parser]:
+def load_all(path: Path, *, best: bool = False, domain: Any = None, words: Words | None = None) -> list[Parser]:
     """A parser for each seed of a run; for an exported model, the one that it holds."""
-    path = find_model(path)
+    path, domain = find_model(path), None if domain is None else as_domain(domain)
     if not path.is_dir():
+        if words:
+            raise VbsixError(f"{path}: other words need a run's folder.")
         return [_read_model(path, domain)]
     run = open_run(path)
-    return _read_run(run, run.seeds, best, domain)
+    return _read_run(run, run.seeds, best, domain, words)
 
 
 def pretrained_models() -> dict[str, Path]:
@@ -115,7 +142,7 @@ def find_model(path: str | Path) -> Path:
             f"{path}: no such run or model. Give a run's folder, a file that `vbsix export` wrote, or the name of a "
             f"model that comes with vbsix: {', '.join(own)}."
         )
-    if path.is_dir() and str(path) in own and not (path / "run.json").exists():
+    if path.is_dir() and str(path) in own and not (path / "run.json").exists() and not is_sweep(path):
         raise VbsixError(
             f"{path}: holds no run. For the model of that name which comes with vbsix, call from another folder."
         )

@@ -22,9 +22,11 @@ from vbsix.data.examples import Arrays, Example, to_arrays
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.models import Ensemble, PolicyNetwork
-from vbsix.models.heads import PolicyHead, policy_head
+from vbsix.models.functions import PolicyFunction
+from vbsix.models.heads import policy_head
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.search.prediction import Parse, Predictions, predict, to_readings
+from vbsix.utilities.displays import display_html
 from vbsix.utilities.errors import UnknownName, VbsixError, naming
 from vbsix.utilities.files import write_tensors
 from vbsix.utilities.trees import choose
@@ -52,6 +54,12 @@ class Parser:
     words: Words
     config: Config
     provenance: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<parser for {self.domain.name}: {self.config.name}, {len(self.words.words)} words>"
+
+    def _repr_html_(self) -> str:
+        return display_html("parser", self)
 
     def parse(
         self,
@@ -106,7 +114,7 @@ class Parser:
                 parses += [self._parse(example, choose(predicted, place)) for place, example in enumerate(part)]
         return parses
 
-    def policy_head(self, utterances: Sequence[str]) -> PolicyHead:
+    def policy_head(self, utterances: Sequence[str]) -> PolicyFunction:
         """The policy as a function of one state of a request, for a search of one's own."""
         return policy_head(self.domain, self.policy, self.words.vectors, self.word_ids(utterances, len(utterances)))
 
@@ -169,7 +177,8 @@ class Parser:
             utterances=example.instructions,
             readings=to_readings(self.domain, predicted, len(example.instructions)),
             unknown_words=self.unknown_words(example.instructions),
-            unread_words=tuple(word for utterance in example.instructions for word in utterance.split()[most:]),
+            unread_words=tuple(word for text in example.instructions for word in self.words.unread(text, most)),
+            domain=self.domain.name,
         )
 
 

@@ -81,7 +81,7 @@ def _usual_search(model: Model) -> SearchRequest:
 
 @functools.cache
 def examples(domain: str) -> list[Synthetic]:
-    """Rows of the embedded corpus to play with."""
+    """Rows of the built-in corpus to play with."""
     return generate(domain, EXAMPLES, seed=11, utterances=3)
 
 

@@ -87,7 +87,7 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
 
     @app.get("/api/random", tags=["api"], responses=_PROBLEMS)
     async def give_random_example(model: Annotated[ModelName, Query()]) -> RandomExample:
-        """A random world of a model's domain with instructions for it, out of the embedded corpus."""
+        """A random world of a model's domain with instructions for it, out of the built-in corpus."""
         domain = model_of(model).domain
         if domain not in GRAMMARS:
             raise HTTPException(404, f"there are no random worlds of {domain}.")

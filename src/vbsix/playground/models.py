@@ -16,7 +16,7 @@ from vbsix.parsing.loading import load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.checkpoints import load_networks
 from vbsix.runs.folder import Run, open_run, open_words
-from vbsix.training.seeds import learner_shapes
+from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.trees import choose
 
 

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from vbsix.domains.base import Domain, State
 from vbsix.models import Critic, Ensemble, PolicyNetwork
 from vbsix.models.critic import CriticTables
-from vbsix.models.heads import ValueHead, critic_tables, policy_head, sigmoid_head
+from vbsix.models.functions import ValueFunction
+from vbsix.models.heads import critic_tables, policy_head, sigmoid_head
 from vbsix.playground.models import Model
 from vbsix.search import Graph, Problem, Programs, SearchConfig, program_search
 from vbsix.show.inspection import Inspection, inspect_search
@@ -111,7 +112,7 @@ def _search(
     return programs, graph, tables
 
 
-def _value_head(domain: Domain, critic: Critic, tables: CriticTables) -> ValueHead:
+def _value_head(domain: Domain, critic: Critic, tables: CriticTables) -> ValueFunction:
     return sigmoid_head(critic.for_example(domain, tables))
 
 

@@ -28,7 +28,7 @@ RESULTS = Path("results")
 RUNS = "runs"
 """The name of the part that lists all runs; that of incomplete runs is `INCOMPLETE`."""
 _EMBEDDED = f" {SYNTHETIC}"
-"""Ends the names of parts that are of the embedded corpus."""
+"""Ends the names of parts that are of the built-in corpus."""
 _TARGETS: Mapping[str, Target] = {**TARGETS, **SHORT}
 _OF_TARGETS = (*_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
 _PARTS = (RUNS, INCOMPLETE, *_OF_TARGETS)
@@ -73,7 +73,7 @@ def read_results(folder: Path) -> dict[Run, Result]:
 def fill_page(text: str, results: Mapping[Run, Result], incomplete: Mapping[Run, Result]) -> str:
     """The text with the parts between `<!-- TARGET -->` and `<!-- end -->` replaced.
 
-    `<!-- TARGET synthetic -->` is of runs on the embedded corpus, `<!-- runs -->` the list of all runs, `<!--
+    `<!-- TARGET synthetic -->` is of runs on the built-in corpus, `<!-- runs -->` the list of all runs, `<!--
     incomplete -->` the table of incomplete runs.
     """
 
@@ -126,7 +126,7 @@ def table_rows(target: TableTarget, results: Results) -> list[list[str]]:
 
 def table_note(target: TableTarget, results: Results) -> str:
     """What the numbers of a table are."""
-    corpus = "the embedded corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
+    corpus = "the built-in corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
     seeds = " or ".join(map(str, sorted({len(run.seeds) for run in results})))
     return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}"
 

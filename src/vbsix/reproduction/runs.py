@@ -2,7 +2,7 @@
 
 A run is in `runs/NAME`, where the name gives domain, method, recipe and variant. Its result is in `results/NAME.json`,
 from which tables and figures are made; the metrics of an incomplete run are in `results/incomplete/`. Names of runs on
-the embedded corpus begin with `synthetic-`.
+the built-in corpus begin with `synthetic-`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class System(NamedTuple):
 NO_VARIANT = "none"
 """Stands for no variant on the command line and in tables."""
 EMBEDDED_VARIANT = "five-instructions"
-"""What every run on the embedded corpus has: its sequences are as long as SCONE's."""
+"""What every run on the built-in corpus has: its sequences are as long as SCONE's."""
 DOMAINS = tuple(paper.ANALYSIS)
 BY_LENGTH = ("hit", "paths", "correct_discarded")
 METRICS = (
@@ -84,7 +84,7 @@ def plan(systems: Sequence[System], source: str, folder: Path, seeds: int, assig
 
     Args:
         systems: methods with recipes and variants.
-        source: see `load_dataset`; it decides between the paper's settings and those for the embedded corpus.
+        source: see `load_dataset`; it decides between the paper's settings and those for the built-in corpus.
         folder: of everything.
         seeds: how many.
         assignments: changes of settings, as in `search.beam=64`.

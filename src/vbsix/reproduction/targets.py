@@ -147,7 +147,7 @@ def _spurious_rows(run: Run, result: Result) -> Iterator[list[str]]:
 
 
 def _published(run: Run, number: float | tuple[float, float] | None) -> str:
-    """A number of the paper beside one of a run: the paper has none of the embedded corpus."""
+    """A number of the paper beside one of a run: the paper has none of the built-in corpus."""
     if number is None or run.source == SYNTHETIC:
         return MISSING
     return "{} ± {}".format(*number) if isinstance(number, tuple) else str(number)
@@ -169,7 +169,7 @@ TARGETS: Mapping[str, Target] = {
         (*NAMES, "utterances", *TESTED, "paper"),
         _test_rows,
         "Best on dev: each seed at the step at which it is best there. Ensemble: the mean of these policies' "
-        "probabilities, marginalised over the programs that lead to a world.",
+        "probabilities, added up over all programs that lead to the same world.",
         needs="test",
     ),
     "table2": TableTarget(
@@ -202,32 +202,34 @@ TARGETS: Mapping[str, Target] = {
         (System("mml", variant="prior-work"), System("vbsix", variant="prior-work")),
         (*NAMES, "utterances", *TESTED, *paper.PRIOR_WORK, "paper's VBSiX"),
         _prior_rows,
-        "Prior work reports medians of 5 runs. Fried et al. learned from programs, the others from the same examples "
-        "as ours; the paper's VBSiX learned from the longer ones of Table 1.",
+        "According to the paper, prior work reports medians of 5 runs, Fried et al. learned from annotated programs, "
+        "and the others from examples of 1 and 2 utterances, as here; the paper's VBSiX learned from the longer ones "
+        "of Table 1.",
         needs="test",
     ),
     "critic": TableTarget(
         "Critic: where the value network is right and where it is not, %",
         (PLAIN["vbsix"]._replace(recipe="published"), *WITH_CRITIC),
-        (*NAMES, "states", "how many", "ours", "paper"),
+        (*NAMES, "states", "number of states", "ours, %", "paper, %"),
         _critic_rows,
-        f"For each seed, {STATES} states of the last utterance from searches for training examples, half with an "
-        "estimated reward of 0 and half above 0.7, whose value is off by less than 0.2 or by more than 0.5. Many "
-        "differences: no reward, and the world differs from the target in at least 3 places; the share with a value "
-        "below 0.2. One difference: no reward, and it differs in 1 place; the share above 0.5. Few people: with reward "
-        "and at most 2 people; the share above 0.5. Many people: with reward and at least 3; the share below 0.5.",
+        f"For each seed, {STATES} states of the last utterance from searches for training examples: half have an "
+        "estimated reward of 0, half one above 0.7. Only states count for which the critic is off by less than 0.2 or "
+        "by more than 0.5. Ours: the share of a group for which the critic's value is as follows. Many differences "
+        "(no reward, at least 3 places differ from the target): below 0.2. One difference (no reward, 1 place "
+        "differs): above 0.5. Few people (reward, at most 2 people): above 0.5. Many people (reward, at least 3): "
+        "below 0.5.",
         needs="critic",
     ),
     "spurious": TableTarget(
         "Spurious programs: right in the end, wrong on the way, %",
         tuple(dict.fromkeys((*PUBLISHED1, *PUBLISHED2, *TABLE1, *TABLE2))),
-        (*NAMES, "found in training", "right on dev", *AFTER.values(), "accuracy", "correlation"),
+        (*NAMES, "found in training", "spurious on dev", *AFTER.values(), "accuracy", "correlation"),
         _spurious_rows,
-        "Found in training: the share of the probability of the programs that a search finds for the longest training "
-        "examples, by the policy that searches (for expert-mml the expert), that passes through a wrong world. Right "
-        "on dev: the share of correct predictions for the longest sequences that does; after 1, 2, ...: the share of "
-        "them with the right world there. Accuracy: on dev, for the longest sequences. Correlation: over seeds, of the "
-        "spurious share found in training with accuracy.",
+        "Found in training: of the probability that the searching policy (for expert-mml the expert) gives to the "
+        "correct programs found for the longest training examples, the share on programs that pass through a wrong "
+        "world. Spurious on dev: the share of correct predictions for the longest sequences that pass through a wrong "
+        "world; after 1, 2, ...: the share of them with the right world there. Accuracy: on dev, for the longest "
+        "sequences. Correlation: over seeds, of the share found in training with accuracy.",
         needs="spurious",
     ),
 }
@@ -242,10 +244,10 @@ SHORT: Mapping[str, Target] = {
         ),
         (
             *NAMES,
-            *(f"{what}, {length}" for what in ("each seed", "ensemble", "paper") for length in (3, 5)),
+            *(f"{what}, {length}" for what in ("mean of seeds", "ensemble", "paper") for length in (3, 5)),
         ),
         _short_rows,
-        "Each seed: at the last step. Ensemble: six policies, each at its best step on dev.",
+        "Mean of seeds: at the last step. Ensemble: six policies, each at its best step on dev.",
         needs="test",
     ),
 }

@@ -48,7 +48,7 @@ def save_checkpoint(
         origin: what the run is made of; a checkpoint is only read again where it is the same.
         progress: what else the run must know to go on, as JSON.
     """
-    final = folder / f"step-{step:08d}"
+    final = folder / _name(step)
     beside = folder / f".{final.name}.part"
     for left_over in folder.glob(".step-*.part"):  # of a run that was killed while it wrote
         shutil.rmtree(left_over)
@@ -66,7 +66,21 @@ def save_checkpoint(
     return final
 
 
-def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], origin: Origin) -> Checkpoint | None:
+def checkpoint_steps(folder: Path) -> set[int]:
+    """The steps of which there are checkpoints, intact or not."""
+    return {int(path.name.removeprefix("step-")) for path in _folders(folder)}
+
+
+def drop_checkpoints_after(folder: Path, step: int) -> None:
+    """Removes the checkpoints of later steps, which a run that goes back to a step makes again."""
+    for later in _folders(folder):
+        if later.name > _name(step):
+            shutil.rmtree(later)
+
+
+def load_checkpoint(
+    folder: Path, like: Learner, seeds: Sequence[int], origin: Origin, step: int | None = None
+) -> Checkpoint | None:
     """The newest checkpoint that is intact; None if there is none. A damaged one is reported and passed over.
 
     Args:
@@ -74,8 +88,9 @@ def load_checkpoint(folder: Path, like: Learner, seeds: Sequence[int], origin: O
         like: learners of the shapes wanted (`jax.eval_shape` gives them), stacked over seeds.
         seeds: the seeds wanted.
         origin: see `save_checkpoint`.
+        step: take the checkpoint of this step alone; None if it is damaged.
     """
-    found = _newest(folder, seeds, origin)
+    found = _newest(folder, seeds, origin, step)
     return found and Checkpoint(found.step, _stack(found, like), found.progress)
 
 
@@ -93,9 +108,11 @@ class _Found(NamedTuple):
     files: list[tuple[Path, dict[str, np.ndarray]]]
 
 
-def _newest(folder: Path, seeds: Sequence[int], origin: Origin | None) -> _Found | None:
+def _newest(folder: Path, seeds: Sequence[int], origin: Origin | None, step: int | None = None) -> _Found | None:
     damaged = []
     for candidate in reversed(_folders(folder)):
+        if step is not None and candidate.name != _name(step):
+            continue
         paths = [candidate / f"seed-{seed}.safetensors" for seed in seeds]
         try:
             manifest = _read_manifest(candidate / "manifest.json")
@@ -119,7 +136,9 @@ def _newest(folder: Path, seeds: Sequence[int], origin: Origin | None) -> _Found
         for reason in damaged:
             _logger.warning("%s Continuing from step %d instead.", reason, manifest["step"])
         return _Found(manifest["step"], manifest["progress"], [(path, read_tensors(path)[0]) for path in paths])
-    if damaged:
+    if damaged and step is not None:
+        _logger.warning("%s", " ".join(damaged))
+    elif damaged:
         raise VbsixError("\n".join([*damaged, f"{folder}: no checkpoint is intact; start a new run."]))
     return None
 
@@ -176,6 +195,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def _checksum(manifest: Mapping[str, Any]) -> str:
     return sha256(json.dumps(manifest, sort_keys=True).encode())
+
+
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
 
 
 def _folders(folder: Path) -> list[Path]:

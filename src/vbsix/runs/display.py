@@ -1,14 +1,17 @@
-"""Watching a run: live on a terminal, in plain lines elsewhere, or hardly at all."""
+"""Watching a run: live on a terminal or in a notebook, in plain lines elsewhere, or hardly at all."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
+import statistics
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from rich import box
@@ -29,8 +32,8 @@ NUMBERS = {"policy_loss": "policy loss", "critic_loss": "critic loss", "value_er
 class QuietDisplay:
     """Shows messages alone. The other displays build on it."""
 
-    def __init__(self, run: Run, console: Console):
-        self.run, self.console = run, console
+    def __init__(self, runs: Sequence[Run], console: Console):
+        self.runs, self.run, self.console = runs, runs[0], console
         self.stopping = False
         self.first: int | None = None
 
@@ -55,6 +58,13 @@ class QuietDisplay:
     def wants_to_stop(self) -> bool:
         return self.stopping
 
+    def by_line(self, shares: Sequence[float]) -> list[float]:
+        """A number for each line: of one run, for each seed; of several runs, the mean of each run."""
+        if len(self.runs) == 1 or not shares:
+            return list(shares)
+        given = iter(shares)
+        return [statistics.mean(islice(given, len(run.seeds))) for run in self.runs]
+
     def speed(self, step: int, steps_per_second: float) -> str:
         """The speed of the last steps, and the time left at that speed."""
         if not steps_per_second:  # a run that goes on has done no step yet
@@ -64,7 +74,7 @@ class QuietDisplay:
 
 
 class PlainDisplay(QuietDisplay):
-    """A line for each row of metrics and each evaluation, with a number for each seed."""
+    """A line for each row of metrics and each evaluation, with a number for each seed; of a sweep, for each run."""
 
     def on_progress(self, step: int) -> None:
         if self.first is None:
@@ -73,23 +83,24 @@ class PlainDisplay(QuietDisplay):
 
     def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
         parts = [f"step {step}/{self.run.config.training.steps}", self.speed(step, steps_per_second)]
+        lines = sum_up(rows)
         for name, heading in [*SHARES.items(), *NUMBERS.items()]:
             if any(name in row for row in rows):
-                parts.append(f"{heading} {' '.join(_format(name, row) for row in rows)}")
+                parts.append(f"{heading} {' '.join(_format(name, row) for row in lines)}")
         self.on_message("  ".join(parts))
 
     def on_evaluation(self, step: int, accuracies: Accuracies) -> None:
         for split, by_length in accuracies.items():
             for length, shares in by_length.items():
-                numbers = " ".join(f"{share:.1%}" for share in shares)
+                numbers = " ".join(f"{share:.1%}" for share in self.by_line(shares))
                 self.on_message(f"step {step}  {split} accuracy, {length} utterances: {numbers}")
 
 
 class LiveDisplay(QuietDisplay):
-    """A progress bar above a table with a line for each seed."""
+    """A progress bar above a table with a line for each seed; of a sweep, for each run."""
 
-    def __init__(self, run: Run, console: Console):
-        super().__init__(run, console)
+    def __init__(self, runs: Sequence[Run], console: Console):
+        super().__init__(runs, console)
         self.rows: Sequence[Row] = []
         self.dev: Sequence[float] = []
         self.progress = Progress(
@@ -99,7 +110,7 @@ class LiveDisplay(QuietDisplay):
             TimeElapsedColumn(),
             TextColumn("{task.fields[speed]}"),
         )
-        total = run.config.training.steps
+        total = self.run.config.training.steps
         self.bar = self.progress.add_task("compiling", total=total, speed="")
         self.live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
 
@@ -125,19 +136,77 @@ class LiveDisplay(QuietDisplay):
     def render(self) -> Group:
         """The picture as it stands now."""
         shown = {name: heading for name, heading in (SHARES | NUMBERS).items() if any(name in row for row in self.rows)}
-        table = Table("seed", *shown.values(), "dev accuracy", box=box.SIMPLE_HEAD)
-        for place, row in enumerate(self.rows):
-            dev = f"{self.dev[place]:.1%}" if self.dev else ""
-            table.add_row(str(row["seed"]), *(_format(name, row) for name in shown), dev)
+        first, dev = "run" if len(self.runs) > 1 else "seed", self.by_line(self.dev)
+        table = Table(first, *shown.values(), "dev accuracy", box=box.SIMPLE_HEAD)
+        for place, row in enumerate(sum_up(self.rows)):
+            accuracy = f"{dev[place]:.1%}" if dev else ""
+            table.add_row(str(row[first]), *(_format(name, row) for name in shown), accuracy)
         return Group(self.progress, table) if self.rows else Group(self.progress)
 
 
-def create_display(run: Run, quiet: bool) -> QuietDisplay:
+class NotebookDisplay(LiveDisplay):
+    """The same in the cell of a notebook, as text that is updated in place. It needs no widgets."""
+
+    def __enter__(self) -> NotebookDisplay:
+        from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+        self.handle = display(self.bundle(), raw=True, display_id=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.update()
+
+    def on_progress(self, step: int) -> None:
+        super().on_progress(step)
+        self.update()
+
+    def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
+        super().on_metrics(step, rows, steps_per_second)
+        self.update()
+
+    def on_evaluation(self, step: int, accuracies: Accuracies) -> None:
+        super().on_evaluation(step, accuracies)
+        self.update()
+
+    def update(self) -> None:
+        """Replaces what the cell shows."""
+        if self.handle:
+            self.handle.update(self.bundle(), raw=True)
+
+    def bundle(self) -> dict[str, str]:
+        """The picture as plain text."""
+        page = Console(file=io.StringIO(), width=100, force_jupyter=False, color_system=None)
+        with page.capture() as captured:
+            page.print(self.render())
+        return {"text/plain": captured.get().rstrip()}
+
+
+def create_display(runs: Sequence[Run], quiet: bool) -> QuietDisplay:
     """What suits the place where the output goes."""
     console = Console(stderr=quiet, highlight=False, markup=False)
     if quiet:
-        return QuietDisplay(run, console)
-    return LiveDisplay(run, console) if console.is_terminal else PlainDisplay(run, console)
+        return QuietDisplay(runs, console)
+    if console.is_jupyter:
+        return NotebookDisplay(runs, console)
+    return LiveDisplay(runs, console) if console.is_terminal else PlainDisplay(runs, console)
+
+
+def sum_up(rows: Sequence[Row]) -> list[Row]:
+    """The rows of one run as they are; of several runs, the mean row of each."""
+    by_run: dict[str, list[Row]] = {}
+    for row in rows:
+        if "run" not in row:
+            return list(rows)
+        by_run.setdefault(row["run"], []).append(row)
+    return [
+        {"run": run}
+        | {
+            name: statistics.mean(row[name] for row in own if name in row)
+            for name in (*SHARES, *NUMBERS)
+            if any(name in row for row in own)
+        }
+        for run, own in by_run.items()
+    ]
 
 
 def _format(name: str, row: dict[str, Any]) -> str:

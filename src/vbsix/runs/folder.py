@@ -18,13 +18,16 @@ from vbsix.config.schema import Config
 from vbsix.data.dataset import Dataset, load_dataset
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
-from vbsix.domains.registry import get_domain, origin_of
+from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
-from vbsix.training.seeds import learner_shapes
+from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.utilities.machine import environment
+
+SWEEP_FILE = "sweep.json"
+"""The file that describes the sweep of a folder; the runs are in folders inside."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,21 @@ def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = N
     )
 
 
-def create_run(run: Run, domain: Domain | None = None, words: Words | None = None) -> Dataset:
-    """Makes the folder of a new run and reads its data."""
+def reopen_run(folder: Path, domain: Any = None, words: Words | None = None) -> tuple[Run, Dataset]:
+    """A run that was begun, and its data, with the words that it was begun with unless others are given."""
+    run = open_run(folder)
+    given = None if domain is None else as_domain(domain)
+    language = domain_of(run.config, run.folder, given, run.observation_spec)
+    return run, read_dataset(run, language, words or open_words(folder))
+
+
+def create_run(
+    run: Run, domain: Domain | None = None, words: Words | None = None, dataset: Dataset | None = None
+) -> Dataset:
+    """Makes the folder of a new run and reads its data, unless that is given."""
     if (run.folder / "run.json").exists():
         raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
-    dataset = read_dataset(run, domain, words)
+    dataset = dataset or read_dataset(run, domain, words)
     description = {
         "vbsix": __version__,
         "seeds": list(run.seeds),
@@ -182,7 +195,24 @@ def save_result(
     return result
 
 
+def is_in_sweep(run: Run) -> bool:
+    """Whether a run belongs to a sweep."""
+    return (run.folder.parent / SWEEP_FILE).exists()
+
+
+def save_failure(run: Run, error: VbsixError) -> None:
+    """Notes why a run of a sweep failed, so that the sweep continues without it."""
+    write_json(run.folder / "failed.json", {"reason": str(error)})
+
+
+def read_failure(run: Run) -> VbsixError | None:
+    """Why a run of a sweep failed; None if it did not."""
+    file = run.folder / "failed.json"
+    return VbsixError(str(read_json(file).get("reason"))) if file.exists() else None
+
+
 def resume_command(run: Run) -> str:
-    """What to type to continue a run."""
-    own = origin_of(run.config.domain)
-    return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(run.folder)])
+    """What to type to continue a run, or the sweep that it belongs to."""
+    own, sweep = origin_of(run.config.domain), run.folder.parent
+    folder = sweep if is_in_sweep(run) else run.folder
+    return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
@@ -18,13 +18,20 @@ from vbsix import __version__
 from vbsix.config.schema import Config, flatten_json
 from vbsix.data.dataset import Dataset
 from vbsix.domains.base import Domain
-from vbsix.evaluation.accuracy import Accuracies, evaluate_splits
-from vbsix.runs.checkpoints import Origin, load_checkpoint, save_checkpoint
-from vbsix.runs.folder import Best, Run, load_best, resume_command, save_best
+from vbsix.evaluation.accuracy import Accuracies
+from vbsix.runs.checkpoints import (
+    Checkpoint,
+    Origin,
+    checkpoint_steps,
+    drop_checkpoints_after,
+    load_checkpoint,
+    save_checkpoint,
+)
+from vbsix.runs.folder import Best, Run, is_in_sweep, load_best, resume_command, save_best, save_failure
+from vbsix.runs.group import Group, describe_device_error, join_accuracies
 from vbsix.runs.metrics import MetricsFile, PendingMetrics, Row
 from vbsix.search.sharding import replicate, to_host
-from vbsix.training.objective import Metrics
-from vbsix.training.seeds import create_learners, learner_shapes, train_chunk
+from vbsix.training.chunk import learner_shapes, learners_at_once, train_chunk
 from vbsix.training.step import Learner
 from vbsix.utilities.errors import VbsixError
 
@@ -66,70 +73,130 @@ class Interrupted(VbsixError):
 
 
 def train(run: Run, dataset: Dataset, observer: Observer) -> Trained:
-    """Trains from the newest checkpoint, or from the start, to the last step.
-
-    A checkpoint is written before the metrics and the evaluation of its step, and a resumed run makes these again. So
-    it does not matter when a run is interrupted.
+    """Trains a run from its newest checkpoint, or from the start, to its last step.
 
     Raises:
         Interrupted: the observer wanted to stop; a checkpoint was written.
         VbsixError: a loss or a parameter is not a finite number; the last good checkpoint is intact.
     """
-    config, last = run.config, run.config.training.steps
-    state = _restore(run, dataset)
+    (trained,) = train_together([run], [dataset], observer)
+    if isinstance(trained, VbsixError):
+        raise trained
+    return trained
+
+
+def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: Observer) -> list[Trained | VbsixError]:
+    """Trains runs that share a program (`group_by_program`), side by side, each with its dataset.
+
+    A checkpoint is written before the metrics and the evaluation of its step, and a resumed run makes these again. So
+    it does not matter when a run is interrupted. Each run has its own folder, as if it were trained alone. The observer
+    gets rows and accuracies of all of them, one run behind the other; with several runs, a row names its run.
+
+    Returns:
+        What each run comes to; an error for one whose loss or parameters are no longer finite.
+
+    Raises:
+        Interrupted: the observer wanted to stop; checkpoints were written.
+    """
+    config, domain = runs[0].config, datasets[0].domain
+    last, batch = config.training.steps, config.training.batch
+    group = Group(runs, datasets)
+    state = _restore(group)
     first = state.step
-    data = np.array(run.seeds), dataset.words.vectors, dataset.arrays(dataset.examples)
-    seeds, vectors, examples = replicate(data, dataset.domain, config.training.batch)
+    members, vectors, examples = replicate(group.inputs(), domain, batch)
+    at_once = learners_at_once([run.seeds for run in runs])
     watch = _Stopwatch(state.seconds)
-    accuracies: Accuracies = {}
-    best = _restore_best(run, dataset.domain, observer) if run.best.exists() and state.step else None
+    accuracies: list[Accuracies] = [{} for _ in runs]
+    bests = [_restore_best(run, domain, observer) if run.best.exists() and state.step else None for run in runs]
+    failed: dict[int, VbsixError] = {}
     observer.on_progress(state.step)
-    with MetricsFile(run.metrics, state.step) as metrics_file:
-        no_hits = not any(row.get("hit", 1) > 0 for row in metrics_file.kept)
+    with _device_errors(group, state), ExitStack() as files:
+        metrics_files = [files.enter_context(MetricsFile(run.metrics, state.step)) for run in runs]
+        no_hits = not any(row.get("hit", 1) > 0 for file in metrics_files for row in file.kept)
         while True:
             evaluates = _due(config.run.evaluate_every, state.step, last)
             if evaluates:
                 policies = to_host(state.learners.networks.policy)
-                accuracies = evaluate_splits(dataset, policies, config)
-                best = keep_best(best, state.step, policies, accuracies)
-                save_best(run, best)
-                observer.on_evaluation(state.step, accuracies)
+                accuracies = group.evaluate(policies)
+                for place, run in group.others(failed):
+                    best = keep_best(bests[place], state.step, group.part(policies, place), accuracies[place])
+                    save_best(run, best)
+                    bests[place] = best
+                observer.on_evaluation(state.step, join_accuracies(accuracies))
                 if state.step > first and observer.wants_to_stop():  # even a run without time left makes progress
-                    _stop(run, state, watch)
+                    _stop(group, state, watch, failed)
             if evaluates or _due(config.run.log_every, state.step, last):
-                rows = state.pending.take(state.step, run.seeds, accuracies if evaluates else {})
-                metrics_file.write(rows)
+                rows: list[Row] = []
+                for place, run in enumerate(runs):
+                    own = state.pending[place].take(state.step, run.seeds, accuracies[place] if evaluates else {})
+                    if place not in failed:
+                        metrics_files[place].write(own)
+                    rows += own if len(runs) == 1 else [{"run": run.folder.name, **row} for row in own]
                 observer.on_metrics(state.step, rows, watch.steps_per_second())
                 no_hits = no_hits and not any(row.get("hit", 1) > 0 for row in rows)
                 if no_hits and state.step >= min(PATIENCE, last):
                     observer.on_message(_advise(config, state.step))
                     no_hits = False  # say it once
             if state.step == last:
-                assert best is not None, "the last step is always evaluated"
-                return Trained(to_host(state.learners), accuracies, best, watch.seconds())
-            stop = _next_stop(config, state.step)
-            with watch.chunk(stop - state.step), dataset.domain.alone():
+                learners, seconds = to_host(state.learners), watch.seconds()
+                found: list[Trained | VbsixError] = []
+                for place, best in enumerate(bests):
+                    if place in failed:
+                        found.append(failed[place])
+                    else:
+                        assert best is not None, "the last step is always evaluated"
+                        found.append(Trained(group.own(learners, place), accuracies[place], best, seconds))
+                return found
+            stop = _next_stop(runs, state.step)
+            with watch.chunk(stop - state.step), domain.alone():
                 state.learners, sums = train_chunk(
-                    dataset.domain,
+                    domain,
                     config,
                     state.learners,
-                    seeds,
+                    members,
                     vectors,
                     examples,
                     jnp.int32(state.step),
                     steps=stop - state.step,
-                    critic_ranks=config.training.critic and state.step >= config.training.value_ranking_start,
+                    critic_ranks=_critic_ranks(runs, state.step),
+                    at_once=at_once,
                 )
                 jax.block_until_ready(sums)
-                dataset.domain.raise_failure()
-            _require_finite(run, state, sums)
-            state.pending.add(sums)
+                domain.raise_failure()
+            for place, error in group.failures(state.step, state.learners, sums):
+                if place not in failed and is_in_sweep(runs[place]):
+                    save_failure(runs[place], error)
+                    observer.on_message(str(error))
+                failed.setdefault(place, error)
+            if len(failed) == len(runs):
+                return [failed[place] for place in range(len(runs))]
+            for place, pending in enumerate(state.pending):
+                pending.add(group.part(sums, place))
             state.step = stop
             observer.on_progress(stop)
             if observer.wants_to_stop():
-                _stop(run, state, watch)
+                _stop(group, state, watch, failed)
             if _due(config.run.checkpoint_every, stop, last):
-                _save(run, state, watch)
+                _save(group, state, watch, failed)
+
+
+def _critic_ranks(runs: Sequence[Run], step: int) -> bool | None:
+    """Whether the critic ranks at a step; None if it does in some of the runs."""
+    ranks = {run.config.training.critic and step >= run.config.training.value_ranking_start for run in runs}
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+@contextmanager
+def _device_errors(group: Group, state: _State) -> Iterator[None]:
+    """Reports a device that fails as an error which says how to continue."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        group.datasets[0].domain.raise_failure()  # a language in plain Python has failed, not the device
+        raise VbsixError(
+            f"{group.runs[0].folder}: {describe_device_error(error)} It was at step {state.step}; the checkpoints are "
+            f"intact. Continue with: {resume_command(group.runs[0])}"
+        ) from error
 
 
 def _restore_best(run: Run, domain: Domain, observer: Observer) -> Best | None:
@@ -147,77 +214,100 @@ def keep_best(best: Best | None, step: int, policies: Any, accuracies: Accuracie
     if best is None:
         return Best(jax.tree.map(jnp.copy, policies), [step] * len(scores), scores.tolist())
     better = scores > np.array(best.scores)
-    chosen = jax.tree.map(
-        lambda new, old: jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old), policies, best.policies
+    leaves, structure = jax.tree.flatten(policies)
+    chosen = [
+        jnp.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        for new, old in zip(leaves, jax.tree.leaves(best.policies), strict=True)
+    ]
+    return Best(
+        jax.tree.unflatten(structure, chosen),
+        np.where(better, step, best.steps).tolist(),
+        np.maximum(scores, best.scores).tolist(),
     )
-    return Best(chosen, np.where(better, step, best.steps).tolist(), np.maximum(scores, best.scores).tolist())
 
 
 @dataclass
 class _State:
-    """Where a run stands. All of it is in a checkpoint."""
+    """Where runs stand. All of it is in their checkpoints."""
 
     step: int
     learners: Learner
-    origin: Origin
-    pending: PendingMetrics
+    origins: Sequence[Origin]
+    pending: Sequence[PendingMetrics]
+    """Of each run."""
     seconds: float
 
 
-def _stop(run: Run, state: _State, watch: _Stopwatch) -> NoReturn:
-    """Saves, and says how to continue. What is due at this step is done when the run continues."""
-    _save(run, state, watch)
-    last = run.config.training.steps
-    raise Interrupted(f"Stopped after step {state.step} of {last}. Continue with: {resume_command(run)}")
+def _stop(group: Group, state: _State, watch: _Stopwatch, failed: Container[int]) -> NoReturn:
+    """Saves, and says how to continue. What is due at this step is done when the runs continue."""
+    _save(group, state, watch, failed)
+    last = group.runs[0].config.training.steps
+    raise Interrupted(f"Stopped after step {state.step} of {last}. Continue with: {resume_command(group.runs[0])}")
 
 
-def _save(run: Run, state: _State, watch: _Stopwatch) -> None:
+def _save(group: Group, state: _State, watch: _Stopwatch, failed: Container[int]) -> None:
     state.seconds = watch.seconds()
-    progress = {"pending": state.pending.to_json(), "seconds": state.seconds}
-    save_checkpoint(run.checkpoints, state.step, state.learners, run.seeds, state.origin, progress)
+    learners = jax.tree.map(np.asarray, state.learners)
+    for place, run in group.others(failed):
+        progress = {"pending": state.pending[place].to_json(), "seconds": state.seconds}
+        own = group.part(learners, place)
+        save_checkpoint(run.checkpoints, state.step, own, run.seeds, state.origins[place], progress)
 
 
-def _restore(run: Run, dataset: Dataset) -> _State:
-    relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
-    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
-    found = load_checkpoint(run.checkpoints, learner_shapes(dataset.domain, run.config, run.seeds), run.seeds, origin)
+def _restore(group: Group) -> _State:
+    """The runs at the newest step of which all have a checkpoint, or at the start."""
+    origins = [_origin(*one) for one in zip(group.runs, group.datasets, strict=True)]
+    found = _load_together(group, origins)
     if found is None:
-        learners = create_learners(dataset.domain, run.config, jnp.asarray(run.seeds))
-        learners = replicate(learners, dataset.domain, run.config.training.batch)
-        return _State(0, learners, origin, PendingMetrics(), 0.0)
-    learners = replicate(found.learners, dataset.domain, run.config.training.batch)
-    pending, seconds = PendingMetrics(found.progress["pending"]), found.progress["seconds"]
-    return _State(found.step, learners, origin, pending, seconds)
+        return _State(0, group.start(), origins, [PendingMetrics() for _ in group.runs], 0.0)
+    pending = [PendingMetrics(checkpoint.progress["pending"]) for checkpoint in found]
+    seconds = max(checkpoint.progress["seconds"] for checkpoint in found)
+    learners = group.join([checkpoint.learners for checkpoint in found])
+    return _State(found[0].step, learners, origins, pending, seconds)
 
 
-def _next_stop(config: Config, step: int) -> int:
+def _load_together(group: Group, origins: Sequence[Origin]) -> list[Checkpoint] | None:
+    """The newest checkpoint of a run; of several runs, the newest of a step that all of them have intact."""
+
+    def load(step: int | None) -> list[Checkpoint | None]:
+        return [
+            load_checkpoint(
+                run.checkpoints, learner_shapes(dataset.domain, run.config, run.seeds), run.seeds, origin, step
+            )
+            for run, dataset, origin in zip(group.runs, group.datasets, origins, strict=True)
+        ]
+
+    steps: list[int | None] = [None]
+    if len(group.runs) > 1:
+        common = set.intersection(*(checkpoint_steps(run.checkpoints) for run in group.runs))
+        steps = sorted(common, reverse=True)
+    for step in steps:
+        found = [checkpoint for checkpoint in load(step) if checkpoint is not None]
+        if len(found) == len(group.runs):
+            if step is not None:
+                for run in group.runs:
+                    drop_checkpoints_after(run.checkpoints, step)
+            return found
+    return None
+
+
+def _origin(run: Run, dataset: Dataset) -> Origin:
+    relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
+    return {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
+
+
+def _next_stop(runs: Sequence[Run], step: int) -> int:
     """Where the next chunk ends; it depends on the step alone, so that a resumed run makes the same chunks."""
+    config = runs[0].config
     chunk = min(config.run.chunk, CHUNK_ON_CPU) if jax.default_backend() == "cpu" else config.run.chunk
     every = [chunk, config.run.log_every, config.run.evaluate_every, config.run.checkpoint_every]
     stops = [(step // steps + 1) * steps for steps in every]
-    return min(stop for stop in [*stops, config.training.value_ranking_start, config.training.steps] if stop > step)
+    stops += [run.config.training.value_ranking_start for run in runs]
+    return min(stop for stop in [*stops, config.training.steps] if stop > step)
 
 
 def _due(every: int, step: int, last: int) -> bool:
     return step > 0 and (step % every == 0 or step == last)
-
-
-def _require_finite(run: Run, state: _State, metrics: Metrics) -> None:
-    """Metrics are sums over all steps of a chunk, so that one value that is not finite shows."""
-    totals = {name: np.asarray(mean.total) for name, mean in metrics.items()}
-    wrong = sorted(name for name, total in totals.items() if not np.isfinite(total).all())
-    if not wrong and not bool(_all_finite(state.learners.networks)):
-        wrong = ["parameters"]
-    if wrong:
-        raise VbsixError(
-            f"{run.folder}: not finite after step {state.step}: {', '.join(wrong)}. The checkpoints before "
-            "that are intact. Try a new run with a smaller training.learning_rate."
-        )
-
-
-@jax.jit
-def _all_finite(tree: Any) -> jax.Array:
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
 class _Stopwatch:

@@ -12,23 +12,21 @@
 | sampling for REINFORCE | `sampling.py` |
 """
 
-from vbsix.search.beam import Beam, Candidates, Expansion, Graph, Policy, Problem, beam_search, outcome_of
+from vbsix.search.beam import Beam, Candidates, Expansion, Graph, Problem, beam_search, outcome_of
 from vbsix.search.config import SearchConfig
 from vbsix.search.extraction import Negatives, Programs, complete_programs, extract_negatives, extract_programs
 from vbsix.search.graph import distances, join, next_vertex, same_vertex
 from vbsix.search.program_search import program_search, search_graph
 from vbsix.search.sampling import Samples, sample_programs
-from vbsix.search.select import Critic, Scorer, SelectionRule, ac_score, greedy
+from vbsix.search.select import Scorer, SelectionRule, ac_score, greedy
 from vbsix.search.statistics import Statistics, statistics
 
 __all__ = [
     "Beam",
     "Candidates",
-    "Critic",
     "Expansion",
     "Graph",
     "Negatives",
-    "Policy",
     "Problem",
     "Programs",
     "Samples",

@@ -14,13 +14,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from vbsix.domains.base import Domain, State, Target
+from vbsix.models.functions import PolicyFunction
 from vbsix.search.merging import Merged, merge_prefixes, representatives
 from vbsix.search.packing import scan_packed
 from vbsix.utilities.trees import choose
-
-Policy = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
-"""log π(a | s) of all tokens, given one state of the example and which tokens are valid there. Invalid tokens are
-dropped afterwards, whatever their probability."""
 
 INVALID, LIVE, CORRECT, INCORRECT, DEAD_END = range(5)
 """What a transition leads to: nothing, a state to expand, a correct or an incorrect terminal state, a dead end."""
@@ -112,7 +109,7 @@ class Graph(NamedTuple):
 
 def beam_search(
     domain: Domain,
-    policy: Policy,
+    policy: PolicyFunction,
     problem: Problem,
     key: PRNGKeyArray,
     *,
@@ -123,7 +120,6 @@ def beam_search(
     space: str,
 ) -> Graph:
     """Searches for programs that lead from the example's world to its target.
-
 
     Args:
         domain: the language.
@@ -193,7 +189,7 @@ def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Bea
     )
 
 
-def _expand(domain: Domain, policy: Policy, outcome: Outcome, beam: Beam, allowed: Bool[Array, " _"]):
+def _expand(domain: Domain, policy: PolicyFunction, outcome: Outcome, beam: Beam, allowed: Bool[Array, " _"]):
     """All transitions out of a beam: log π, kind, and key of the successor; and the successors themselves, flat."""
     successors, valid = jax.vmap(domain.expand)(beam.states)
     log_policy = jax.vmap(policy)(beam.states, valid)

@@ -23,29 +23,45 @@ class SearchConfig:
     """How to search. The defaults are VBSiX with our recipe."""
 
     space: Literal["program", "execution"] = setting(
-        "execution", "In execution space, prefixes with the same execution result are one state."
+        "execution", "`execution`: prefixes that lead to the same state are one candidate. `program`: each is its own."
     )
     beam: int = setting(32, "K, the number of states that an iteration keeps.", least=1)
     selection: str = setting(
         "stochastic",
-        "How the states of the next beam are selected. `epsilon-greedy`: the best by score, and in some slots a random "
-        "state instead (the paper). `stochastic`: a sample without replacement, in proportion to probability; with a "
-        "critic, the sample is what the critic ranks.",
+        "How the states of the next beam are selected. `epsilon-greedy`: the best by score, and in some places a "
+        "random state instead (the paper). `stochastic`: a sample without replacement, in proportion to probability; "
+        "where a critic ranks, it chooses the beam from a larger sample.",
         choices=SELECTION_RULES,
     )
     epsilon: float = setting(
         0.1,
-        "`epsilon-greedy`: the probability that a slot takes a random state. `stochastic`: the weight of a uniform "
-        "distribution over valid tokens, mixed into the policy.",
+        "`epsilon-greedy`: the probability that a place in the beam takes a random state. `stochastic`: the weight of "
+        "a uniform distribution over valid tokens, mixed into the policy.",
         least=0,
         most=1,
+        input_of="step",
     )
     rerank: int = setting(
-        128, "K₀, the number of states with the best actor scores that the critic ranks; at least K.", least=1
+        128,
+        "K₀, the number of states that the critic ranks: those with the best actor scores (`epsilon-greedy`) or a "
+        "sample (`stochastic`). If it is below K, K is used.",
+        least=1,
     )
-    critic_window: int = setting(2, "The critic ranks states of this many last instructions.", least=0)
+    critic_window: int = setting(2, "The critic ranks states of the last n instructions.", least=0, input_of="step")
     prune_dead_ends: bool = setting(
-        False, "Drop states that the domain knows to be dead ends, such as a stack that no action can use up."
+        False, "Drop dead ends: states from which the domain knows that no tokens can complete the command."
     )
-    program_beam: int = setting(8, "Programs that are extracted from the graph.", least=1)
-    negatives: int = setting(64, "Incorrect terminal states that get a program, the most probable first.", least=1)
+    program_beam: int = setting(
+        8, "How many programs are extracted from the graph, at most; 0 for as many as the beam has states.", least=0
+    )
+    negatives: int = setting(
+        64,
+        "How many incorrect final states (the most probable) the critic learns from, each with a program that leads to "
+        'it; only with `training.labels="paper"`.',
+        least=1,
+    )
+
+    @property
+    def programs(self) -> int:
+        """How many programs are extracted."""
+        return self.program_beam or self.beam

@@ -5,20 +5,21 @@ Training calls the two halves, `search_graph` and `find_programs`, itself.
 
 from __future__ import annotations
 
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Bool, PRNGKeyArray
 
 from vbsix.domains.base import Domain
-from vbsix.search.beam import Graph, Policy, Problem, beam_search, outcome_of
+from vbsix.models.functions import PolicyFunction, ValueFunction
+from vbsix.search.beam import Graph, Problem, beam_search, outcome_of
 from vbsix.search.config import SELECTION_RULES, SearchConfig
 from vbsix.search.extraction import Programs, complete_programs, extract_programs
 from vbsix.search.graph import join
-from vbsix.search.select import Critic, ac_scorer
+from vbsix.search.select import ac_scorer
 
 
 def program_search(
     domain: Domain,
-    policy: Policy,
-    critic: Critic | None,
+    policy: PolicyFunction,
+    critic: ValueFunction | None,
     problem: Problem,
     key: PRNGKeyArray,
     *,
@@ -32,13 +33,14 @@ def program_search(
 
 def search_graph(
     domain: Domain,
-    policy: Policy,
-    critic: Critic | None,
+    policy: PolicyFunction,
+    critic: ValueFunction | None,
     problem: Problem,
     key: PRNGKeyArray,
     *,
     instructions: int,
     config: SearchConfig,
+    critic_ranks: bool | Bool[Array, ""] = True,
 ) -> Graph:
     """Line 2: `beam_search` with the selection rule that the settings name.
 
@@ -50,8 +52,11 @@ def search_graph(
         key: randomness of the exploration.
         instructions: the largest number of instructions; sets all shapes.
         config: how to search.
+        critic_ranks: whether the critic ranks; False is the same as no critic.
     """
-    scorer = None if critic is None else ac_scorer(domain, critic, problem, config.critic_window)
+    scorer = None
+    if critic is not None and critic_ranks is not False:
+        scorer = ac_scorer(domain, critic, problem, config.critic_window, critic_ranks)
     rule = SELECTION_RULES.get(config.selection)(config, scorer)
     return beam_search(
         domain,
@@ -69,5 +74,5 @@ def search_graph(
 def find_programs(domain: Domain, graph: Graph, problem: Problem, config: SearchConfig) -> Programs:
     """Line 3: the most probable correct programs of the graph."""
     if config.space == "program":  # a tree, whose paths are known without another search
-        return complete_programs(graph, config.program_beam)
-    return extract_programs(domain, graph, join(graph, config.space), problem.instructions, config.program_beam)
+        return complete_programs(graph, config.programs)
+    return extract_programs(domain, graph, join(graph, config.space), problem.instructions, config.programs)

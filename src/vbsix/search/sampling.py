@@ -10,8 +10,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
 from vbsix.domains.execution import follow
+from vbsix.models.functions import PolicyFunction
 from vbsix.models.layers import renormalise
-from vbsix.search.beam import Policy, Problem
+from vbsix.search.beam import Problem
+from vbsix.utilities.settings import Number, is_off
 
 
 class Samples(NamedTuple):
@@ -29,28 +31,30 @@ class Samples(NamedTuple):
     """1 for a correct program, else 0."""
 
 
-def mix_with_uniform(log_policy: Float[Array, " A"], valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
+def mix_with_uniform(log_policy: Float[Array, " A"], valid: Bool[Array, " A"], epsilon: Number) -> Float[Array, " A"]:
     """The log of (1 - ε)·π + ε·uniform over the valid tokens. What π gives to others is lost, and so are they."""
-    if epsilon == 0:
+    if is_off(epsilon):
         return log_policy
     log_uniform = jnp.where(valid, jnp.log(epsilon) - jnp.log(jnp.maximum(jnp.sum(valid), 1)), -jnp.inf)
     return jnp.logaddexp(jnp.log1p(-epsilon) + log_policy, log_uniform)
 
 
-def sampling_distribution(policy: Policy, state: State, valid: Bool[Array, " A"], epsilon: float) -> Float[Array, " A"]:
+def sampling_distribution(
+    policy: PolicyFunction, state: State, valid: Bool[Array, " A"], epsilon: Number
+) -> Float[Array, " A"]:
     """The log of what tokens are sampled from: π over the valid tokens, mixed with a uniform distribution."""
     return mix_with_uniform(renormalise(policy(state, valid), valid), valid, epsilon)
 
 
 def sample_programs(
     domain: Domain,
-    policy: Policy,
+    policy: PolicyFunction,
     problem: Problem,
     key: PRNGKeyArray,
     *,
     instructions: int,
     size: int,
-    epsilon: float,
+    epsilon: Number,
 ) -> Samples:
     """Samples programs, one token at a time; see `sampling_distribution`.
 

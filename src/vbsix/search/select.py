@@ -13,21 +13,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
-from vbsix.search.beam import Candidates, Policy, Problem, Select
+from vbsix.models.functions import PolicyFunction, ValueFunction
+from vbsix.search.beam import Candidates, Problem, Select
 from vbsix.search.config import SearchConfig
+from vbsix.utilities.settings import Number, is_off
 from vbsix.utilities.trees import choose
 
-Critic = Callable[[State], Float[Array, ""]]
-"""V(s, y), an estimate of the expected reward from one state of the example."""
-Scorer = Callable[[State, Float[Array, " n"]], Float[Array, " n"]]
-"""Scores of states, given their log P_t."""
+Scorer = Callable[[State, Float[Array, " n"], Float[Array, " n"]], Float[Array, " n"]]
+"""Scores of states, given their log P_t and what the rule ranks by without a critic."""
 
 
 class SelectionRule(NamedTuple):
     """How the states of the next beam are selected."""
 
     select: Select
-    behaviour: Callable[[Policy], Policy] = lambda policy: policy
+    behaviour: Callable[[PolicyFunction], PolicyFunction] = lambda policy: policy
     """Turns π into the policy that the search expands with; by default π itself."""
 
 
@@ -65,18 +65,24 @@ def rank(
         score, best = jax.lax.top_k(actor, config.beam)
     else:
         _, shortlist = jax.lax.top_k(actor, min(max(config.rerank, config.beam), actor.shape[0]))
-        score = scorer(choose(candidates.states, shortlist), candidates.log_chart[shortlist])
+        score = scorer(choose(candidates.states, shortlist), candidates.log_chart[shortlist], actor[shortlist])
         # The shortlist is sorted by actor score and top_k is stable. Ties are common: P_t underflows in float32.
         score, order = jax.lax.top_k(score, config.beam)
         best = shortlist[order]
     return jnp.where(jnp.isfinite(score), best, -1)
 
 
-def ac_scorer(domain: Domain, critic: Critic, problem: Problem, window: int) -> Scorer:
-    """Algorithm 1, lines 23-24: the AC-Scorer; V counts only in the critic's window."""
+def ac_scorer(
+    domain: Domain, critic: ValueFunction, problem: Problem, window: Number, ranks: bool | Bool[Array, ""] = True
+) -> Scorer:
+    """Algorithm 1, lines 23-24: the AC-Scorer; V counts only in the critic's window.
 
-    def score(states: State, log_chart: Float[Array, " n"]) -> Float[Array, " n"]:
-        return ac_score(log_chart, in_critic_window(domain, problem, states, window), jax.vmap(critic)(states))
+    `ranks` says whether the critic ranks at all, for runs of one program that begin with it at different steps.
+    """
+
+    def score(states: State, log_chart: Float[Array, " n"], actor: Float[Array, " n"]) -> Float[Array, " n"]:
+        scored = ac_score(log_chart, in_critic_window(domain, problem, states, window), jax.vmap(critic)(states))
+        return scored if ranks is True else jnp.where(ranks, scored, actor)
 
     return score
 
@@ -88,20 +94,20 @@ def ac_score(
     return jnp.where(jnp.isfinite(log_chart), jnp.exp(log_chart) + jnp.where(in_window, value, 0.0), -jnp.inf)
 
 
-def in_critic_window(domain: Domain, problem: Problem, states: State, window: int) -> Bool[Array, " n"]:
+def in_critic_window(domain: Domain, problem: Problem, states: State, window: Number) -> Bool[Array, " n"]:
     """Whether states belong to the last instructions, where the critic ranks."""
     return jax.vmap(domain.instructions_done)(states) >= problem.instructions - window
 
 
 def explore_slots(
-    key: PRNGKeyArray, ranking: Int[Array, " K"], available: Bool[Array, " N"], epsilon: float
+    key: PRNGKeyArray, ranking: Int[Array, " K"], available: Bool[Array, " N"], epsilon: Number
 ) -> Int[Array, " K"]:
     """ε-greedy: slot i takes candidate i of the ranking or, with probability ε, a random one that no other takes so.
 
     The reference code fills one slot after the other, and a random sample may be the candidate of a later slot; that
     slot then takes a random one too. The set of candidates that make the beam has the same distribution.
     """
-    if epsilon == 0:
+    if is_off(epsilon):
         return ranking
     size, count = ranking.shape[0], available.shape[0]
     flag_key, noise_key = jax.random.split(key)

@@ -12,6 +12,7 @@ from vbsix.domains.base import Domain
 from vbsix.search.beam import DEAD_END, INVALID, LIVE, Graph, Problem
 from vbsix.search.graph import UNREACHABLE, distances, join, next_vertex
 from vbsix.search.select import in_critic_window
+from vbsix.utilities.settings import Number
 
 
 class Statistics(NamedTuple):
@@ -48,7 +49,7 @@ def statistics(graph: Graph, space: str) -> Statistics:
     )
 
 
-def critic_window_share(domain: Domain, problem: Problem, graph: Graph, window: int) -> Float[Array, " L"]:
+def critic_window_share(domain: Domain, problem: Problem, graph: Graph, window: Number) -> Float[Array, " L"]:
     """The share of each beam's states that are in the critic's window."""
     inside = jax.vmap(lambda states: in_critic_window(domain, problem, states, window))(graph.beam.states)
     alive = graph.beam.alive

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from vbsix.domains.base import State
-from vbsix.search.beam import Candidates, Policy
+from vbsix.models.functions import PolicyFunction
+from vbsix.search.beam import Candidates
 from vbsix.search.config import SearchConfig
 from vbsix.search.sampling import mix_with_uniform
 from vbsix.search.select import Scorer, SelectionRule, rank
@@ -19,7 +20,7 @@ def stochastic(config: SearchConfig, scorer: Scorer | None) -> SelectionRule:
     With a critic, it ranks a sample of K₀ states. The rule carries the perturbed log-probability of each slot.
     """
 
-    def behaviour(policy: Policy) -> Policy:
+    def behaviour(policy: PolicyFunction) -> PolicyFunction:
         def mixed(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
             return mix_with_uniform(policy(state, valid), valid, config.epsilon)
 

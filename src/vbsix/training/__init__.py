@@ -1,1 +1,1 @@
-"""Training: Algorithm 2 (`step.py`), a file for each objective, and many seeds at once (`seeds.py`)."""
+"""Training: Algorithm 2 (`step.py`), a file for each objective, and many learners at once (`chunk.py`)."""

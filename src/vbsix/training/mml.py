@@ -10,8 +10,8 @@ from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
 from vbsix.domains.base import State
-from vbsix.models.heads import PolicyHead
-from vbsix.search import Critic, Graph, Programs, extract_negatives, join, search_graph
+from vbsix.models.functions import PolicyFunction, ValueFunction
+from vbsix.search import Graph, Programs, extract_negatives, join, search_graph
 from vbsix.search.beam import INVALID
 from vbsix.search.program_search import find_programs
 from vbsix.search.select import in_critic_window
@@ -19,6 +19,7 @@ from vbsix.search.statistics import correct_discarded, critic_window_share
 from vbsix.training.forward_backward import CorrectPaths, forward_backward, graph_loss
 from vbsix.training.objective import Context, Metrics, always, over, with_longest
 from vbsix.training.value_examples import build_value_examples, graph_value_examples, value_loss
+from vbsix.utilities.settings import Number
 from vbsix.utilities.trees import choose
 
 
@@ -42,17 +43,18 @@ class Found(NamedTuple):
     """All correct paths of the layered graph."""
 
 
-def search_example(context: Context, actor: PolicyHead, critic: Critic | None) -> Found:
+def search_example(context: Context, actor: PolicyFunction, critic: ValueFunction | None) -> Found:
     """Algorithm 2, line 5: ProgramSearch, and our sums over the graph."""
     training, search = context.config.training, context.config.search
     graph = search_graph(
         context.domain,
         actor,
-        critic if context.critic_ranks else None,
+        critic,
         context.problem,
         context.key,
         instructions=context.instructions,
         config=search,
+        critic_ranks=context.critic_ranks,
     )
     paper_labels, graph_labels = (training.critic and training.labels == name for name in ("paper", "graph"))
     needs_programs = training.programs == "extracted" or paper_labels
@@ -64,7 +66,7 @@ def search_example(context: Context, actor: PolicyHead, critic: Critic | None) -
     )
 
 
-def policy_loss(context: Context, policy: PolicyHead, found: Found) -> tuple[Float[Array, ""], Metrics]:
+def policy_loss(context: Context, policy: PolicyFunction, found: Found) -> tuple[Float[Array, ""], Metrics]:
     """MML on what was found; the policy is evaluated on at most `policy_states` vertices."""
     if context.config.training.programs == "graph":
         assert found.paths is not None
@@ -74,7 +76,7 @@ def policy_loss(context: Context, policy: PolicyHead, found: Found) -> tuple[Flo
 
 
 def _program_policy_loss(
-    context: Context, policy: PolicyHead, graph: Graph, programs: Programs
+    context: Context, policy: PolicyFunction, graph: Graph, programs: Programs
 ) -> tuple[Float[Array, ""], Metrics]:
     """The paper's: the loss on extracted programs."""
     vertices = graph.beam.log_chart.size
@@ -96,7 +98,7 @@ def _program_policy_loss(
 
 
 def _graph_policy_loss(
-    context: Context, policy: PolicyHead, graph: Graph, paths: CorrectPaths
+    context: Context, policy: PolicyFunction, graph: Graph, paths: CorrectPaths
 ) -> tuple[Float[Array, ""], Metrics]:
     """Ours: the loss on all correct paths of the layered graph."""
     tokens, vertices = graph.expansion.kind.shape[-1], graph.beam.log_chart.size
@@ -155,14 +157,14 @@ def search_metrics(context: Context, graph: Graph) -> Metrics:
     return metrics
 
 
-def mml_weights(log_probability: Float[Array, " P"], beta: float = 1.0) -> Float[Array, " P"]:
+def mml_weights(log_probability: Float[Array, " P"], beta: Number = 1.0) -> Float[Array, " P"]:
     """q(z) ∝ p(z)^β over the programs given; -inf marks a place without a program. β = 1 is MML's own weight."""
     found = jnp.isfinite(log_probability)
     scaled = jnp.where(found, beta * log_probability, -jnp.inf)
     return jnp.where(jnp.any(found), jax.nn.softmax(jnp.where(jnp.any(found), scaled, 0.0)), 0.0)
 
 
-def mml_loss(log_probability: Float[Array, " P"], found: Bool[Array, " P"], *, beta: float = 1.0) -> Float[Array, ""]:
+def mml_loss(log_probability: Float[Array, " P"], found: Bool[Array, " P"], *, beta: Number = 1.0) -> Float[Array, ""]:
     """-Σ q(z) log p(z) over correct programs, whose gradient for β = 1 is that of -log Σ p(z).
 
     Args:

@@ -40,7 +40,7 @@ class Context(NamedTuple):
     example: Arrays
     key: PRNGKeyArray
     step: Int[Array, ""]
-    critic_ranks: bool
+    critic_ranks: bool | Bool[Array, ""]
     """Whether the critic ranks states at this step."""
 
     @property

@@ -10,6 +10,7 @@ from vbsix.domains.base import State
 from vbsix.search.sampling import sample_programs, sampling_distribution
 from vbsix.training.mml import sequence_log_probability
 from vbsix.training.objective import Context, Metrics, always, with_longest
+from vbsix.utilities.settings import Number
 
 
 def reinforce_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
@@ -47,7 +48,7 @@ def reinforce_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
 def reinforce_loss(
     log_probability: Float[Array, " n"],
     reward: Float[Array, " n"],
-    baseline: float,
+    baseline: Number,
     counted: Bool[Array, " n"] | None = None,
 ) -> Float[Array, ""]:
     """-(reward - baseline) log p(z), averaged over the samples, or over those that count."""

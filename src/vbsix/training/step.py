@@ -21,10 +21,26 @@ from vbsix.domains.base import Domain
 from vbsix.models.heads import Networks, create_networks, make_heads, read_example
 from vbsix.search.sharding import sharded_sum
 from vbsix.training.objective import Context, Mean, Metrics
+from vbsix.utilities.settings import is_off
 from vbsix.utilities.trees import choose
 
 Keys = Key[Array, " n"]
 """Randomness of the examples of a batch."""
+
+
+class Span(NamedTuple):
+    """A stretch of the training examples, for runs that share a program and train on different rows."""
+
+    first: int | Int[Array, ""]
+    count: int | Int[Array, ""]
+    shortest: int | Int[Array, ""]
+    """How many of them, the first ones, have as few instructions as the first; what a curriculum begins with."""
+
+
+def whole_span(examples: Arrays) -> Span:
+    """All examples."""
+    shortest = jnp.sum(jnp.asarray(examples.instructions == examples.instructions[0]))
+    return Span(0, examples.instructions.shape[0], shortest)
 
 
 class Learner(NamedTuple):
@@ -57,7 +73,8 @@ def train_step(
     key: PRNGKeyArray,
     step: Int[Array, ""],
     *,
-    critic_ranks: bool,
+    critic_ranks: bool | Bool[Array, ""],
+    span: Span | None = None,
 ) -> tuple[Learner, Metrics]:
     """Algorithm 2, lines 4-8: samples a batch, searches, and updates the networks.
 
@@ -66,14 +83,16 @@ def train_step(
         config: all settings.
         learner: the networks so far.
         vectors: the vectors of all words.
-        examples: all training examples; with a curriculum, sorted by length.
+        examples: training examples; with a curriculum, sorted by length.
         key: randomness of this step and seed.
         step: the number of the step, for the learning rate, the curriculum, and metrics that only some steps compute.
         critic_ranks: whether the critic ranks states at this step.
+        span: which of the examples are sampled from; None for all.
     """
     size = config.training.batch
     batch_key, search_key, dropout_key = jax.random.split(key, 3)
-    chosen = jax.random.randint(batch_key, (size,), 0, _count_examples(config, examples, step))
+    span = span or whole_span(examples)
+    chosen = span.first + jax.random.randint(batch_key, (size,), 0, _count_examples(config, span, step))
     batch = choose(jax.tree.map(jnp.asarray, examples), chosen)
     keys = jax.random.split(search_key, size), jax.random.split(dropout_key, size)
     objective = OBJECTIVES.get(config.training.objective)
@@ -125,16 +144,14 @@ def update(config: Config, learner: Learner, gradients: Networks, metrics: Metri
     return Learner(Networks._make(networks), Networks._make(states))
 
 
-def _count_examples(config: Config, examples: Arrays, step: Int[Array, ""]) -> int | Int[Array, ""]:
-    """How many of the examples a step samples from; a curriculum begins with the shortest."""
-    every = examples.instructions.shape[0]
-    if not config.training.curriculum_steps:
-        return every
-    shortest = jnp.sum(examples.instructions == examples.instructions[0])
-    return jnp.where(step < config.training.curriculum_steps, shortest, every)
+def _count_examples(config: Config, span: Span, step: Int[Array, ""]) -> int | Int[Array, ""]:
+    """How many examples a step samples from; a curriculum begins with the shortest."""
+    if is_off(config.training.curriculum_steps):
+        return span.count
+    return jnp.where(step < config.training.curriculum_steps, span.shortest, span.count)
 
 
 def _learning_rate_scale(config: Config, step: Int[Array, ""]) -> Float[Array, ""] | None:
     """The share of the learning rate at a step; None where it does not decay."""
     steps, share = config.training.steps, config.training.decay_share
-    return jnp.clip((steps - step) / (share * steps), 0.0, 1.0) if share else None
+    return None if is_off(share) else jnp.clip((steps - step) / (share * steps), 0.0, 1.0)

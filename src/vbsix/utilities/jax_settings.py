@@ -7,11 +7,9 @@ from pathlib import Path
 
 from vbsix.utilities.machine import count_cores
 
-GPU_GRAPHS = (
-    "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,WHILE,CONDITIONAL"
-)
-"""Whole loops are handed to a GPU at once. A search has thousands of small kernels, and to launch them one by one takes
-longer than to run them."""
+GPU_GRAPHS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION"
+"""Kernels are handed to a GPU many at once. A search has thousands of small ones, and to launch them one by one takes
+longer than to run them. Whole loops (WHILE, CONDITIONAL) are not handed over: that is no faster."""
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 """Matrix products of ours are too small to gain by being split among a CPU's cores; training shares out examples."""
@@ -42,7 +40,7 @@ def keep_compiled() -> None:
 
 
 def set_flags() -> None:
-    """Has JAX take each core of a CPU for a device; on a GPU, launch whole loops at once and take memory as needed.
+    """Has JAX take each core of a CPU for a device; on a GPU, launch many kernels at once and take memory as needed.
 
     What the user has set stays as it is.
     """

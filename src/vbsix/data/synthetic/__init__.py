@@ -1,4 +1,4 @@
-"""An embedded corpus: instructions in SCONE's form whose programs are known.
+"""A built-in corpus: instructions in SCONE's form whose programs are known.
 
 Rows come from random valid programs with English that varies; some wordings can be held out, to be met only in
 evaluation. What an utterance means follows from its words alone, so a parser that does not see the world can learn

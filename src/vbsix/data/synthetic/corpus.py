@@ -21,6 +21,7 @@ from vbsix.domains.base import Domain, State
 from vbsix.domains.execution import run_batch
 from vbsix.domains.registry import get_domain
 from vbsix.utilities.errors import UnknownName, VbsixError
+from vbsix.utilities.jax_settings import set_flags
 
 GRAMMARS = {"alchemy": alchemy.GRAMMAR, "scene": scene.GRAMMAR, "tangrams": tangrams.GRAMMAR}
 
@@ -62,6 +63,7 @@ def generate(domain_name: str, rows: int, seed: int, utterances: int = 5, phrasi
         raise UnknownName("set of phrasings", phrasings, PHRASINGS)
     if rows < 0 or utterances < 1:
         raise VbsixError(f"{rows} rows of {utterances} utterances cannot be made: ask for 0 or more of 1 or more.")
+    set_flags()  # a first call starts JAX, and training in the same session needs all cores
     grammar = GRAMMARS[domain_name].restricted(phrasings)
     drafts = [_Draft(f"{domain_name}-{phrasings}-{seed}-{number}", grammar, utterances) for number in range(rows)]
     _write(get_domain(domain_name), drafts, max(utterances, _COMMANDS))

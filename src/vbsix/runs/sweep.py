@@ -1,0 +1,198 @@
+"""A sweep: runs that differ in some settings. Those that share a program are trained side by side.
+
+Each run has a folder of its own inside the sweep's, as if it had been trained alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vbsix import __version__
+from vbsix.config.schema import Config, require_sense, to_settings
+from vbsix.config.variation import combinations, describe, group_by_program
+from vbsix.data.dataset import Dataset
+from vbsix.data.words import Words
+from vbsix.domains.base import Domain
+from vbsix.runs.checkpoints import checkpoint_steps
+from vbsix.runs.finish import measure_run
+from vbsix.runs.folder import (
+    SWEEP_FILE,
+    Run,
+    create_run,
+    domain_of,
+    open_run,
+    open_words,
+    read_dataset,
+    read_failure,
+    resume_command,
+)
+from vbsix.runs.group import Trial, try_program
+from vbsix.runs.loop import Interrupted, Observer, train_together
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_json, write_json
+
+Values = Mapping[str, Any]
+"""A list of values for each setting that varies."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of a sweep, and where they are."""
+
+    folder: Path
+    runs: tuple[Run, ...]
+    values: Values
+    """The value of each setting that varies, in each run."""
+
+    @property
+    def good(self) -> list[Run]:
+        """The runs that have not failed."""
+        return [run for run in self.runs if read_failure(run) is None]
+
+    @property
+    def groups(self) -> list[list[Run]]:
+        """The runs that share a program."""
+        by_config = {run.config: run for run in self.runs}
+        return [[by_config[config] for config in group] for group in group_by_program(list(by_config))]
+
+
+def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int], source: str) -> Sweep:
+    """A sweep over all combinations of values. Nothing is written."""
+    listed: dict[str, list[Any]] = {}
+    for name, given in values.items():
+        if isinstance(given, str) or not isinstance(given, Iterable) or not (chosen := list(given)):
+            raise VbsixError(f"{name}: give a list of at least one value, not {given!r}.")
+        listed[name] = chosen
+    configs = [require_sense(one) for one in combinations(config, listed)]
+    names = [describe(one, listed) for one in configs]
+    if len(set(names)) < len(names):
+        raise VbsixError("a combination of values occurs twice; give each value once.")
+    runs = [Run(folder / name, one, tuple(seeds), source) for name, one in zip(names, configs, strict=True)]
+    return Sweep(folder, tuple(runs), {name: [to_settings(one)[name] for one in configs] for name in listed})
+
+
+def create_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None = None) -> None:
+    """Makes the folder of a new sweep, and those of its runs."""
+    if not sweep.values:
+        raise VbsixError("nothing varies: give values, or folds.")
+    for file in (SWEEP_FILE, "run.json"):
+        if (sweep.folder / file).exists():
+            raise VbsixError(f"{sweep.folder}: is in use already; give another folder, or continue it with --resume.")
+    datasets = _Datasets(domain, words)
+    read = [datasets.read(run) for run in sweep.runs]  # before anything is written
+    for run, dataset in zip(sweep.runs, read, strict=True):
+        begun = (run.folder / "run.json").exists() and open_run(run.folder)  # by a call that was killed
+        if not begun or (begun.config, begun.seeds, begun.source) != (run.config, run.seeds, run.source):
+            create_run(run, domain, words, dataset)
+    names = [run.folder.name for run in sweep.runs]
+    write_json(sweep.folder / SWEEP_FILE, {"vbsix": __version__, "values": sweep.values, "runs": names})
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder holds a sweep."""
+    return (folder / SWEEP_FILE).exists()
+
+
+def open_sweep(folder: Path) -> Sweep:
+    """The sweep of a folder."""
+    file = folder / SWEEP_FILE
+    description = read_json(file)
+    try:
+        names, values = list(map(str, description["runs"])), dict(description["values"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise VbsixError(f"{file}: not the description of a sweep: {error!r}.") from error
+    if any(Path(name).name != name for name in names):
+        raise VbsixError(f"{file}: damaged: a run lies outside of the folder.")
+    return Sweep(folder, tuple(open_run(folder / name) for name in names), values)
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """The folders of a sweep's runs that have not failed; of a run, its own."""
+    return [run.folder for run in open_sweep(folder).good] if is_sweep(folder) else [folder]
+
+
+def train_sweep(
+    sweep: Sweep,
+    observe: Callable[[Sequence[Run], str], AbstractContextManager[Observer]],
+    domain: Domain | None = None,
+    words: Words | None = None,
+) -> dict[Path, VbsixError]:
+    """Trains all runs of a sweep to their ends, one program after the other.
+
+    Runs that have a result, or have failed, are left alone.
+
+    Args:
+        sweep: the sweep, whose folders exist.
+        observe: opens a display of runs, given the runs and a title.
+        domain: the language; None for the one of that name.
+        words: a vocabulary of one's own.
+
+    Returns:
+        Why runs failed, by their folders.
+
+    Raises:
+        Interrupted: an observer wanted to stop; `train_sweep` continues the sweep.
+    """
+    datasets, groups = _Datasets(domain, words), sweep.groups
+    failed = {run.folder: error for run in sweep.runs if (error := read_failure(run))}
+    for number, group in enumerate(groups, start=1):
+        waiting = [run for run in group if not (run.folder / "result.json").exists() and run.folder not in failed]
+        for runs in _at_one_step(waiting):
+            own = [datasets.read(run) for run in runs]
+            with observe(runs, f"group {number} of {len(groups)}") as observer:
+                outcomes = train_together(runs, own, observer)
+            for run, dataset, outcome in zip(runs, own, outcomes, strict=True):
+                if isinstance(outcome, VbsixError):
+                    failed[run.folder] = outcome
+                elif observer.wants_to_stop():
+                    again = resume_command(run)
+                    raise Interrupted(f"Stopped before all results were measured. Continue with: {again}")
+                else:
+                    measure_run(run, dataset, outcome)
+    return failed
+
+
+def _at_one_step(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs that can be continued together: all, or, if some have been continued alone, those of the same step."""
+    steps = [checkpoint_steps(run.checkpoints) for run in runs]
+    if not any(steps) or set.intersection(*steps):
+        return [list(runs)] if runs else []
+    by_step: dict[int, list[Run]] = {}
+    for run, own in zip(runs, steps, strict=True):
+        by_step.setdefault(max(own, default=0), []).append(run)
+    return list(by_step.values())
+
+
+class Program(NamedTuple):
+    """A group of runs, and what its program needs."""
+
+    runs: list[Run]
+    trial: Trial
+
+
+def try_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None = None) -> Iterator[Program]:
+    """Compiles each program of a sweep and times a few of its steps. Nothing is written."""
+    datasets = _Datasets(domain, words)
+    for group in sweep.groups:
+        yield Program(group, try_program(group, [datasets.read(run) for run in group]))
+
+
+class _Datasets:
+    """The data of runs; runs with the same data share one dataset."""
+
+    def __init__(self, domain: Domain | None, words: Words | None):
+        self.domain, self.words = domain, words
+        self.read_so_far: dict[Any, Dataset] = {}
+
+    def read(self, run: Run) -> Dataset:
+        key = run.config.data, run.config.network.word, bool(run.config.training.curriculum_steps)
+        if key not in self.read_so_far:
+            saved = (run.folder / "words.safetensors").exists()
+            words = self.words or (open_words(run.folder) if saved else None)
+            domain = domain_of(run.config, run.folder, self.domain, run.observation_spec)
+            self.read_so_far[key] = read_dataset(run, domain, words)
+        return self.read_so_far[key]

@@ -1,0 +1,287 @@
+"""Sweeps: runs that are trained side by side learn what they learn alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from training.tiny import LOOP_CONFIG, Watcher, outcome
+
+import vbsix
+from vbsix.config.schema import Config, override, to_settings
+from vbsix.data.dataset import FOLD, leave_out, load_dataset
+from vbsix.data.examples import Row
+from vbsix.runs.folder import Run, create_run, open_run, reopen_run
+from vbsix.runs.loop import Interrupted, train, train_together
+from vbsix.runs.metrics import read_metrics
+from vbsix.runs.sweep import create_sweep, open_sweep, plan_sweep, train_sweep
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_tensors
+
+pytestmark = pytest.mark.integration
+
+FOLDS = {"data.folds": 2, "data.synthetic_rows": 20}
+DIFFERENT = {
+    "vbsix": (
+        {
+            "data.fold": 0,
+            "network.token_init_std": 0.02,
+            "network.embedding_init_std": 0.3,
+            "search.epsilon": 0.1,
+            "search.critic_window": 2,
+            "training.learning_rate": 0.05,
+            "training.decay_share": 0.5,
+            "training.dropout": 0.1,
+            "training.curriculum_steps": 3,
+            "training.value_ranking_start": 4,
+        },
+        {
+            "data.fold": 1,
+            "network.token_init_std": 0.2,
+            "network.embedding_init_std": 0.1,
+            "search.epsilon": 0.3,
+            "search.critic_window": 1,
+            "training.learning_rate": 0.01,
+            "training.decay_share": 0.9,
+            "training.dropout": 0.4,
+            "training.curriculum_steps": 6,
+            "training.value_ranking_start": 9,
+        },
+    ),
+    "reinforce": (
+        {"training.sample_epsilon": 0.2, "training.baseline": 0.001},
+        {"training.sample_epsilon": 0.5, "training.baseline": 0.1},
+    ),
+    "mml": ({"training.beta": 1.0}, {"training.beta": 0.5}),
+}
+"""Two runs of each method that differ in every input that the method has."""
+METHODS = {
+    "vbsix": {**FOLDS, "data.lengths": (1, 2)},
+    "reinforce": {"training.objective": "reinforce", "training.critic": False, "search.space": "program"},
+    "mml": {"training.critic": False, "training.programs": "extracted", "training.beta": 1.0},
+}
+
+
+def configs_of(method: str) -> list[Config]:
+    return [override(LOOP_CONFIG, {**METHODS[method], **values}) for values in DIFFERENT[method]]
+
+
+def begin(folder, config: Config, seeds=(0, 1)):
+    run = Run(folder, config, seeds, "synthetic")
+    return run, create_run(run)
+
+
+def assert_alike(one, other) -> None:
+    """Checkpoints, best policies and metrics of two runs, within 1e-5."""
+    for mine in one.rglob("*.safetensors"):
+        (tensors, _), (others, _) = read_tensors(mine), read_tensors(other / mine.relative_to(one))
+        assert tensors.keys() == others.keys()
+        for name, array in tensors.items():
+            np.testing.assert_allclose(array, others[name], atol=1e-5, err_msg=f"{mine.name} {name}")
+    rows, others = read_metrics(one / "metrics.jsonl"), read_metrics(other / "metrics.jsonl")
+    assert len(rows) == len(others) > 0
+    for row, wanted in zip(rows, others, strict=True):
+        assert row.keys() == wanted.keys()
+        assert row.get("accuracy") == wanted.get("accuracy")
+        for name in row.keys() - {"accuracy"}:
+            assert row[name] == pytest.approx(wanted[name], rel=1e-4, abs=1e-5), name
+
+
+@pytest.mark.parametrize(
+    "method", ["vbsix", *(pytest.param(name, marks=pytest.mark.slow) for name in ("reinforce", "mml"))]
+)
+def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, method):
+    configs, watcher = configs_of(method), Watcher()
+    together = [begin(tmp_path / f"together-{place}", config) for place, config in enumerate(configs)]
+    trained = train_together(*zip(*together, strict=True), watcher)
+    for place, config in enumerate(configs):
+        alone = train(*begin(tmp_path / f"alone-{place}", config), Watcher())
+        found = trained[place]
+        assert not isinstance(found, VbsixError)
+        assert found.accuracies == alone.accuracies
+        assert found.best.steps == alone.best.steps
+        assert_alike(tmp_path / f"together-{place}", tmp_path / f"alone-{place}")
+    losses = [[row["policy_loss"] for row in watcher.rows if row["run"] == f"together-{place}"] for place in (0, 1)]
+    assert losses[0] != losses[1], "runs that do not differ would hide errors"
+    assert len(next(iter(watcher.accuracies[14]["dev"].values()))) == 4, "two runs of two seeds"
+
+
+QUICK = override(LOOP_CONFIG, METHODS["reinforce"])
+"""It compiles quickly."""
+VALUES = {"training.learning_rate": [0.05, 0.01], "training.batch": [2, 3]}
+
+
+@contextmanager
+def unseen(runs, title):
+    yield Watcher()
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep of two programs with two runs each, trained to its end."""
+    sweep = plan_sweep(tmp_path_factory.mktemp("sweep") / "sweep", QUICK, VALUES, (0, 1), "synthetic")
+    create_sweep(sweep)
+    assert train_sweep(sweep, unseen) == {}
+    return sweep
+
+
+def test_a_sweep_has_a_run_for_each_combination(swept):
+    names = [f"learning_rate={rate},batch={batch}" for rate in VALUES["training.learning_rate"] for batch in (2, 3)]
+    assert [run.folder.name for run in open_sweep(swept.folder).runs] == names
+    assert [len(group) for group in swept.groups] == [2, 2]
+    for run in swept.runs:
+        assert open_run(run.folder).config == run.config
+        result = json.loads((run.folder / "result.json").read_text())
+        assert len(result["accuracy"]["dev"]["1"]) == 2
+        assert vbsix.load(run.folder, seed=1).config == run.config
+
+
+def test_a_sweep_that_was_stopped_continues_as_if_it_was_not(swept, tmp_path):
+    sweep = plan_sweep(tmp_path / "sweep", QUICK, VALUES, (0, 1), "synthetic")
+    create_sweep(sweep)
+    stops = iter([Watcher(stop_at=5), Watcher(stop_at=8), Watcher(), Watcher(stop_at=8), Watcher()])
+
+    @contextmanager
+    def stopping(runs, title):
+        yield next(stops)
+
+    for _ in range(3):
+        with pytest.raises(Interrupted, match=rf"Continue with: vbsix train --resume {sweep.folder}$"):
+            train_sweep(open_sweep(sweep.folder), stopping)
+    # As if the process had been killed while it wrote the checkpoints of this group.
+    behind = sweep.groups[1][0]
+    shutil.rmtree(max((behind.folder / "checkpoints").glob("step-*")))
+    assert train_sweep(open_sweep(sweep.folder), stopping) == {}
+    for run, wanted in zip(sweep.runs, swept.runs, strict=True):
+        assert outcome(run.folder) == outcome(wanted.folder)
+
+
+def test_what_has_a_result_is_not_trained_again(swept, monkeypatch):
+    monkeypatch.setattr("vbsix.runs.sweep.train_together", lambda *_: pytest.fail("trained again"))
+    assert train_sweep(open_sweep(swept.folder), unseen) == {}
+
+
+def test_a_run_that_diverges_does_not_stop_the_others(swept, tmp_path):
+    values = {"training.learning_rate": [1e30, 0.01]}
+    sweep = plan_sweep(tmp_path / "sweep", QUICK, values, (0, 1), "synthetic")
+    create_sweep(sweep)
+    failed = train_sweep(sweep, unseen)
+    ((folder, error),) = failed.items()
+    assert folder.name == "learning_rate=1e+30"
+    assert "not finite after step" in str(error) and "smaller training.learning_rate" in str(error)
+    assert not (folder / "result.json").exists()
+    again = train_sweep(open_sweep(sweep.folder), unseen)
+    assert {name: str(reason) for name, reason in again.items()} == {folder: str(error)}
+    assert outcome(sweep.runs[1].folder) == outcome(swept.runs[2].folder)
+
+
+def test_a_run_that_diverges_alone_in_its_group_does_not_stop_the_others_either(tmp_path):
+    values = {"training.batch": [2, 3]}
+    base = override(QUICK, {"training.learning_rate": 1e30})
+    sweep = plan_sweep(tmp_path / "sweep", base, values, (0,), "synthetic")
+    create_sweep(sweep)
+    assert [folder.name for folder in train_sweep(sweep, unseen)] == ["batch=2", "batch=3"]
+    assert sweep.good == []
+
+
+def test_a_run_that_was_continued_alone_is_not_set_back(swept, tmp_path):
+    sweep = plan_sweep(tmp_path / "sweep", QUICK, {"training.learning_rate": [0.05, 0.01]}, (0, 1), "synthetic")
+    create_sweep(sweep)
+
+    @contextmanager
+    def stopping(runs, title):
+        yield Watcher(stop_at=4)
+
+    with pytest.raises(Interrupted):
+        train_sweep(sweep, stopping)
+    ahead = sweep.runs[0]
+    with pytest.raises(Interrupted):
+        train(*reopen_run(ahead.folder), Watcher(stop_at=11))
+    watchers = []
+
+    @contextmanager
+    def watched(runs, title):
+        watchers.append(Watcher())
+        yield watchers[-1]
+
+    assert train_sweep(open_sweep(sweep.folder), watched) == {}
+    assert sorted(watcher.steps[0] for watcher in watchers) == [4, 11]
+    for run, wanted in zip(sweep.runs, (swept.runs[0], swept.runs[2]), strict=True):
+        assert_alike(run.folder, wanted.folder)
+
+
+@pytest.fixture
+def again(swept):
+    """The arguments with which `vbsix.sweep` finds the sweep as it is."""
+    settings = {name: value for name, value in to_settings(QUICK).items() if "." in name}
+    return {"method": "vbsix", "vary": VALUES, "seeds": 2, "out": swept.folder, "progress": False, **settings}
+
+
+def test_a_sweep_from_python_gives_runs_and_an_ensemble(swept, again):
+    found = vbsix.sweep("tangrams", **again)
+    assert list(found.runs) == [run.folder.name for run in swept.runs] and not found.failed
+    assert found.ensemble.policy.size == 8
+    request = "1:0 2:3 3:4", ["remove the first figure"]
+    assert found.ensemble.parse(*request) == vbsix.load(swept.folder, best=True, ensemble=True).parse(*request)
+    resumed = vbsix.resume(swept.folder, progress=False)
+    assert {name: run.accuracy for name, run in resumed.runs.items()} == {
+        name: run.accuracy for name, run in found.runs.items()
+    }
+    with pytest.raises(VbsixError, match="holds another sweep"):
+        vbsix.sweep("tangrams", **{**again, "seeds": 3})
+    with pytest.raises(VbsixError, match=r"holds a sweep; load one of its runs \(learning_rate=0\.05,batch=2"):
+        vbsix.load(swept.folder)
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({}, "nothing varies"),
+        ({"training.learning_rate": 0.1}, "give a list of at least one value, not 0.1"),
+        ({"training.learning_rate": []}, "give a list of at least one value"),
+        ({"method": ["mml", "vbsix"]}, "method cannot vary"),
+        ({"domain": ["scene", "alchemy"]}, "domain cannot vary"),
+        ({"data.fold": [0, 1]}, r"data\.fold: 1, but data\.folds is 0"),
+        ({"training.objective": ["mml", "reinforce"], "training.critic": [True]}, "does not train a critic"),
+    ],
+)
+def test_what_cannot_vary_is_refused_before_anything_is_written(tmp_path, vary, message):
+    with pytest.raises(VbsixError, match=message):
+        vbsix.sweep("tangrams", vary=vary, out=tmp_path / "sweep", progress=False, data__synthetic_rows=20)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    values = {"training.learning_rate": np.array([0.1, 0.2]), "data.folds": [2], "data.fold": np.arange(2)}
+    sweep = plan_sweep(tmp_path / "sweep", QUICK, values, (0,), "synthetic")
+    create_sweep(sweep)
+    assert [run.config for run in open_sweep(sweep.folder).runs] == [run.config for run in sweep.runs]
+
+
+def test_rows_that_belong_together_are_in_one_fold():
+    rows = [Row(str(number // 3), (f"w{number}", "x"), ("u",)) for number in range(30)]
+    rows += [Row(f"new {number}", (f"w{number}", "y"), ("u",)) for number in range(5)]  # as the first rows, but for ids
+    for fold in range(4):
+        kept, left_out = leave_out(rows, 4, fold)
+        assert len(kept) + len(left_out) == len(rows)
+        assert not {row.id for row in kept} & {row.id for row in left_out}
+        assert not {row.worlds[0] for row in kept} & {row.worlds[0] for row in left_out}
+
+
+def test_folds_divide_the_rows():
+    def load(fold: int):
+        config = override(LOOP_CONFIG, {**FOLDS, "data.folds": 3, "data.fold": fold}).data
+        return load_dataset(config, vbsix.get_domain("tangrams"), "synthetic", word_size=100)
+
+    datasets = [load(fold) for fold in range(3)]
+    held_out = [[row.id for row in dataset.splits[FOLD].rows] for dataset in datasets]
+    every = {row.id for dataset in datasets for row in dataset.train.rows}
+    assert sorted(id_ for own in held_out for id_ in own) == sorted(every)
+    for dataset, own in zip(datasets, held_out, strict=True):
+        assert not {row.id for row in dataset.train.rows} & set(own)
+        assert dataset.words.words == datasets[0].words.words
+    with pytest.raises(VbsixError, match=r"data\.fold: 3 of data\.folds = 3"):
+        load(3)
