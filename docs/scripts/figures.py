@@ -179,7 +179,8 @@ def draw_all() -> dict[str, str]:
             "What the policy and the critic learn from the graph",
             [
                 (
-                    "On edges: the posterior, which weighs the policy's loss. Below states: the critic's label",
+                    "On edges: the posterior, by which the policy's loss is multiplied. Below states: the critic's "
+                    "label",
                     _graph(
                         STATES,
                         EDGES,

@@ -14,8 +14,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from vbsix.config.presets import DEFAULT_RECIPE, METHODS, PAPER_BY_DOMAIN, RECIPE_BY_DOMAIN, RECIPES, VARIANTS, preset
-from vbsix.config.schema import Config, changes
+from vbsix.config.presets import (
+    DEFAULT_METHOD,
+    DEFAULT_RECIPE,
+    JSON_LINES,
+    METHODS,
+    PAPER_BY_DOMAIN,
+    QUICK,
+    QUICK_BY_DOMAIN,
+    RECIPE_BY_DOMAIN,
+    RECIPES,
+    VARIANTS,
+    preset,
+)
+from vbsix.config.schema import Config, changes, to_settings
 from vbsix.config.toml import write_value
 from vbsix.reproduction import paper
 from vbsix.reproduction.runs import DOMAINS
@@ -54,10 +66,12 @@ def settings_page() -> str:
         "",
         "Every setting of a run, its default and its meaning. `vbsix config show` prints the settings of a run;",
         "`--set NAME=VALUE` changes one, `--config FILE` reads a TOML file. From Python, `vbsix.train` takes",
-        "`search__beam=64` for `search.beam`.",
+        "`search__beam=64` for `search.beam`. [Concepts](concepts.md) explains the terms.",
         "",
-        "A run starts from the defaults. A recipe, a method, the sizes for the data and a variant change them, in that",
-        "order. The tables after the defaults list these changes.",
+        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. The",
+        "tables after the defaults list these changes: [methods](#methods), [recipes](#recipes),",
+        "[variants](#variants), [built-in corpus and JSON lines](#built-in-corpus-and-json-lines), and",
+        "[domains](#domains) of SCONE.",
         "",
     ]
     for section in sections:
@@ -66,13 +80,20 @@ def settings_page() -> str:
         rows = [["setting", "default", "meaning"]]
         rows += [_setting_row(section.name, value, entry) for entry in dataclasses.fields(value)]
         lines += [f"## {section.name}", "", doc, "", to_markdown(rows), ""]
-    lines += [*_named("Methods", "A method is what the paper compares. `--method NAME` chooses it.", METHODS)]
+    lines += [*_named("Methods", _ABOUT_METHODS, METHODS)]
     lines += [*_recipes()]
     about = "A variant is a named change. `--variant NAME` chooses it; `+` joins several, as in `oov-words+suffixes`."
     lines += [*_named("Variants", about, VARIANTS)]
+    lines += [*_quick()]
     about = "On SCONE, these settings depend on the domain, for all methods and recipes. The values are the paper's."
-    lines += [*_named("Domains", about, PAPER_BY_DOMAIN)]
+    lines += [*_named("Domains", about, _paper_settings())]
     return "\n".join(lines).rstrip() + "\n"
+
+
+_ABOUT_METHODS = (
+    "A method is a learning algorithm: VBSiX, one of its two ablations, or one of three baselines. `--method NAME`\n"
+    f"chooses it. The default is `{DEFAULT_METHOD['scone']}`, and `{DEFAULT_METHOD['json-lines']}` for JSON lines."
+)
 
 
 def _setting_row(section: str, value: Any, entry: dataclasses.Field[Any]) -> list[str]:
@@ -83,8 +104,8 @@ def _setting_row(section: str, value: Any, entry: dataclasses.Field[Any]) -> lis
     return [f"`{section}.{entry.name}`", _code(getattr(value, entry.name)), meaning]
 
 
-def _named(title: str, about: str, named: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    rows = [["name", "settings"], *([f"`{name}`", _assignments(settings)] for name, settings in named.items())]
+def _named(title: str, about: str, named: Mapping[str, Mapping[str, Any]], mark: str = "`") -> Iterator[str]:
+    rows = [["name", "settings"], *([mark + name + mark, _assignments(chosen)] for name, chosen in named.items())]
     yield from (f"## {title}", "", about, "", to_markdown(rows), "")
 
 
@@ -101,19 +122,52 @@ def _recipes() -> Iterator[str]:
     yield from (
         "## Recipes",
         "",
-        "A recipe says how search explores and what is learned from. `published` follows the paper and its reference",
-        f"code. `stochastic`, the default, is ours. With the method `vbsix` they differ in {len(rows) - 1} settings:",
+        "A recipe says how search explores, what is learned from, and some details of words and networks.",
+        "`published` follows the paper and the code that",
+        "it extends, Guu et al.'s (2017). `stochastic`, the default, is ours. With the method `vbsix` they differ in",
+        f"{len(rows) - 1} settings:",
         "",
         to_markdown(rows),
         "",
     )
     for (recipe, domain), settings in RECIPE_BY_DOMAIN.items():
-        yield from (f"With the recipe `{recipe}`, {domain} also has {_assignments(settings)}.", "")
+        yield from (
+            f"With the recipe `{recipe}`, {domain} on SCONE also has {_assignments(settings)}, for all methods except",
+            "`reinforce`.",
+            "",
+        )
     yield from (
         "With the recipe `published`, methods that search in program space learn from all programs that the beam",
-        "completes: `search.program_beam` equals `search.beam`.",
+        "completes (`search.program_beam=0`).",
         "",
     )
+
+
+def _quick() -> Iterator[str]:
+    """What the built-in corpus and JSON lines change, and what scene changes of that."""
+    shared = {name: value for name, value in QUICK.items() if JSON_LINES[name] == value}
+    own = {name: QUICK[name] for name in QUICK if name not in shared}
+    named = {
+        "built-in corpus and JSON lines": shared,
+        "built-in corpus": own,
+        **{f"built-in corpus, {domain}": settings for domain, settings in QUICK_BY_DOMAIN.items()},
+        "JSON lines": {name: JSON_LINES[name] for name in own},
+    }
+    about = (
+        "The built-in corpus (`--data synthetic`, the default) and JSON lines have smaller settings, for short runs\n"
+        f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`."
+    )
+    yield from _named("Built-in corpus and JSON lines", about, named, mark="")
+
+
+def _paper_settings() -> dict[str, dict[str, Any]]:
+    """The settings of each domain on SCONE; which prefixes are examples and how many words are read belong to them."""
+    data = ("data.lengths", "data.evaluation", "data.max_words")
+    presets = {domain: to_settings(preset(domain)) for domain in PAPER_BY_DOMAIN}
+    return {
+        domain: {**{name: presets[domain][name] for name in data}, **settings}
+        for domain, settings in PAPER_BY_DOMAIN.items()
+    }
 
 
 def _assignments(settings: Mapping[str, Any]) -> str:

@@ -110,7 +110,9 @@ class RunConfig:
     """How a run is logged, saved and evaluated. Nothing here changes how parameters are trained."""
 
     chunk: int = setting(
-        50, "Steps compiled into one call; on a CPU, values above 5 count as 5. Ctrl-C takes effect between calls.", least=1
+        50,
+        "Steps compiled into one call; on a CPU, values above 5 count as 5. Ctrl-C takes effect between calls.",
+        least=1,
     )
     log_every: int = setting(100, "Steps that a line of metrics covers.", least=1)
     evaluate_every: int = setting(

@@ -1,4 +1,7 @@
-"""Finding equal states among many by their 64-bit keys, with scatters into hash tables instead of a sort."""
+"""The chart P_t: equal states are found by their 64-bit keys, and the prefixes that lead to one are summed.
+
+States are found with scatters into hash tables instead of a sort.
+"""
 
 from __future__ import annotations
 
