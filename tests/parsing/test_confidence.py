@@ -88,7 +88,7 @@ def test_a_run_is_calibrated_at_its_end_and_its_export_too(tmp_path):
     assert vbsix.load(made.run.folder, seed=seed, words=made.dataset.words).confidence_model is not None
     assert vbsix.load(made.run.folder, seed=seed, words=other).confidence_model is None
     (made.run.folder / "confidence.json").write_text('{"format": 1, "seeds": 3}')
-    with pytest.raises(VbsixError, match="confidence.json: not a file that `vbsix train` has written"):
+    with pytest.raises(VbsixError, match=r"confidence\.json: not a file that `vbsix train` has written"):
         vbsix.load(made.run.folder)
 
 

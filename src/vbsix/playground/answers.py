@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
+import re
 from collections.abc import Iterable
 
 from vbsix.data.synthetic import Synthetic, generate
@@ -30,14 +30,16 @@ from vbsix.search.prediction import Parse, Reading
 from vbsix.show.inspection import Inspection
 from vbsix.show.phrases import tell_all
 from vbsix.show.svg import draw_search, world_html
+from vbsix.show.svg.worlds import ALCHEMY_NAMES, NAMES
 from vbsix.utilities.errors import InvalidProgram, naming
 
 ROOMS = (3, MOST_UTTERANCES)
 """For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
 WORLDS = 200
 """How many random worlds of a domain there are."""
-OTHER_WORLDS = 12
-"""In how many worlds an instruction is read to learn what it usually means."""
+CERTAIN = 0.9
+OTHER_WORLDS, LEAST_WORLDS = 48, 3
+"""In how many worlds an instruction is read to learn what it usually means, and in how many it must mean that."""
 
 
 @functools.cache
@@ -91,18 +93,37 @@ def answer_explain(model: Model, request: ExplainRequest) -> Explanation:
     try:
         execute(domain, request.world, _usual_meaning(model, request.utterance))
     except InvalidProgram as error:
-        return Explanation(reason=error.reason)
+        return Explanation(reason=_in_plain_words(error.reason.removeprefix(f"{error.token}: "), model.domain))
     return Explanation(reason=None)
 
 
 @functools.lru_cache(4096)
 def _usual_meaning(model: Model, utterance: str) -> str:
-    """The command that an instruction has in most worlds in which it is understood; empty if there is none."""
-    worlds = [str(one.row.worlds[0]) for one in random_rows(model.domain)[:OTHER_WORLDS]]
+    """The command that an instruction has where it is understood best; empty if it is understood hardly anywhere.
+
+    What is impossible in a world is read as something else there, with less confidence than where it is possible.
+    """
+    rows = [one.row for one in random_rows(model.domain)[:OTHER_WORLDS]]
+    worlds = [str(row.worlds[place % len(row.worlds)]) for place, row in enumerate(rows)]
     parses = model.parser.parse_many([(world, [utterance]) for world in worlds], room=ROOMS[0], begin=())
-    meanings = Counter(parse.readings[0].commands[0] for parse in parses if parse.understood)
-    command, count = meanings.most_common(1)[0] if meanings else ("", 0)
-    return command if count >= max(OTHER_WORLDS // 4, meanings.total() / 2) else ""
+    meanings: dict[str, list[float]] = {}
+    for parse in parses:
+        if parse.understood:
+            meanings.setdefault(parse.readings[0].commands[0], []).append(parse.confidence)
+    certain = {command: sorted(found)[-LEAST_WORLDS:] for command, found in meanings.items()}
+    known = [command for command, found in certain.items() if sum(found) >= CERTAIN * LEAST_WORLDS]
+    return max(known, key=lambda command: sum(certain[command]), default="")
+
+
+def _colour(thing: str, name: str) -> str:
+    return f"only {name}" if thing == "only" else f"a {name} {thing.removeprefix('a ')}"
+
+
+def _in_plain_words(reason: str, domain: str) -> str:
+    """A reason with the names of colours in place of their letters."""
+    names = ALCHEMY_NAMES if domain == "alchemy" else NAMES
+    reason = re.sub(r"\ba (shirt|hat) e\b", r"no \1", reason)
+    return re.sub(r"\b(a shirt|a hat|only) ([rygopb])\b", lambda found: _colour(found[1], names[found[2]]), reason)
 
 
 def answer_search(model: Model, request: SearchRequest) -> SearchAnswer:

@@ -13,7 +13,7 @@ from typing import get_args
 
 from vbsix.data.synthetic.corpus import GRAMMARS
 from vbsix.playground import answers
-from vbsix.playground.messages import Beam, ParseRequest, SearchRequest
+from vbsix.playground.messages import Beam, ExplainRequest, ParseRequest, SearchRequest
 from vbsix.playground.models import Model
 from vbsix.utilities.errors import VbsixError
 
@@ -87,7 +87,12 @@ def compile_parses(model: Model) -> None:
 
 
 def compile_searches(models: Mapping[str, Model]) -> None:
-    """Compiles what is asked for less often: searches of all kinds, the usual ones first."""
+    """Compiles what is asked for less often: explanations, and searches of all kinds, the usual ones first."""
+    for model in models.values():
+        if model.domain in GRAMMARS:
+            search = _usual_search(model)
+            request = ExplainRequest(model=model.name, world=search.world, utterance=search.utterances[0])
+            answers.answer_explain(model, request)
     usual = [(16, True)]
     rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
     for beam, critic in [*usual, *rest]:

@@ -39,6 +39,15 @@ def tell(domain: str, worlds: Sequence[str], commands: Sequence[str]) -> str | N
     change_of = _CHANGES.get(domain)
     if change_of is None:
         return None
+    try:
+        return _tell(change_of, worlds, commands)
+    except (IndexError, KeyError, StopIteration, ValueError):
+        return None  # a domain of your own that has the name of a built-in one, and other worlds
+
+
+def _tell(
+    change_of: Callable[[Sequence[str], Sequence[str]], Change], worlds: Sequence[str], commands: Sequence[str]
+) -> str:
     before, after = _cells(worlds[-2]), _cells(worlds[-1])
     if before == after:
         return NOTHING

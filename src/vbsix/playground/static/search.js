@@ -160,6 +160,12 @@ function spaceColumn(name) {
   const title = `${name[0].toUpperCase()}${name.slice(1)} space`;
   const drawing = canvas(`${title} as a picture`);
   const whole = h("details", {}, h("summary", {}, `${title} as a picture`), drawing.element);
+  whole.addEventListener("toggle", () => {
+    if (!whole.open) return;
+    drawing.opened();
+    drawing.follow(shown);
+  });
+  let shown = 0;
   const element = h("section", { className: "space", "aria-label": title }, h("h3", {}, title), summary, counts, states, folded);
 
   return {
@@ -190,7 +196,8 @@ function spaceColumn(name) {
       others.replaceChildren(...cards.slice(MOST_CARDS), ...more);
       folded.hidden = !others.children.length;
       folded.firstElementChild.textContent = `${others.children.length} more`;
-      drawing.follow(at);
+      shown = at;
+      if (whole.open) drawing.follow(at);
     },
   };
 }
