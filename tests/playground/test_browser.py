@@ -430,13 +430,8 @@ def test_a_domain_of_ones_own_is_shown_as_text(page):
 
     def list_models(route) -> None:
         (first, *_) = route.fetch().json()["models"]
-        route.fulfill(
-            json={
-                "models": [{**first, "name": "own", "domain": "blocks", "examples": [], "random": False}],
-                "preparing": None,
-                "feedback": False,
-            }
-        )
+        own = {**first, "name": "own", "domain": "blocks", "examples": [], "random": False}
+        route.fulfill(json={"models": [own], "preparing": None, "feedback": False})
 
     page.route("**/api/models", list_models)
     page.route(
@@ -609,15 +604,8 @@ def test_at_a_zoom_of_200_percent_and_in_forced_colours_nothing_is_lost(page):
 
 def test_the_documentation_needs_nothing_from_elsewhere(page):
     page.goto("/docs")
-    for path in (
-        "GET /api/models",
-        "GET /api/random",
-        "POST /api/parse",
-        "POST /api/search",
-        "POST /api/explain",
-        "POST /api/feedback",
-    ):
-        expect(page.get_by_role("heading", name=path)).to_be_visible()
+    for path in ("models", "random", "parse", "search", "explain", "feedback"):
+        expect(page.get_by_role("heading", name=f"/api/{path}")).to_be_visible()
     page.set_viewport_size({"width": 360, "height": 740})
     found = Axe().run(page)
     assert not found.response["violations"], found.generate_report()

@@ -247,8 +247,9 @@ def test_the_built_in_models_get_the_examples_right(domain):
 @pytest.mark.parametrize(
     ("domain", "world", "utterance", "reason"),
     [
-        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "pour the first beaker into the last one", "beaker 7"),
-        ("alchemy", "1:_ 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the first beaker", "beaker 1 is empty"),
+        ("tangrams", "1:0 2:1", "swap the first and fourth figures", "there is no place 4"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the second beaker", "beaker 2 is empty"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "mix the first beaker", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the first beaker", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "please book a flight to Paris", None),
     ],

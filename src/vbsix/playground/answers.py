@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from vbsix.data.synthetic import Synthetic, generate
@@ -37,8 +38,7 @@ ROOMS = (3, MOST_UTTERANCES)
 """For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
 WORLDS = 200
 """How many random worlds of a domain there are."""
-CERTAIN = 0.9
-OTHER_WORLDS, LEAST_WORLDS = 48, 3
+OTHER_WORLDS, LEAST_WORLDS = 48, 6
 """In how many worlds an instruction is read to learn what it usually means, and in how many it must mean that."""
 
 
@@ -99,20 +99,13 @@ def answer_explain(model: Model, request: ExplainRequest) -> Explanation:
 
 @functools.lru_cache(4096)
 def _usual_meaning(model: Model, utterance: str) -> str:
-    """The command that an instruction has where it is understood best; empty if it is understood hardly anywhere.
-
-    What is impossible in a world is read as something else there, with less confidence than where it is possible.
-    """
+    """The command that an instruction has in most worlds in which it is understood; empty if there is none."""
     rows = [one.row for one in random_rows(model.domain)[:OTHER_WORLDS]]
     worlds = [str(row.worlds[place % len(row.worlds)]) for place, row in enumerate(rows)]
     parses = model.parser.parse_many([(world, [utterance]) for world in worlds], room=ROOMS[0], begin=())
-    meanings: dict[str, list[float]] = {}
-    for parse in parses:
-        if parse.understood:
-            meanings.setdefault(parse.readings[0].commands[0], []).append(parse.confidence)
-    certain = {command: sorted(found)[-LEAST_WORLDS:] for command, found in meanings.items()}
-    known = [command for command, found in certain.items() if sum(found) >= CERTAIN * LEAST_WORLDS]
-    return max(known, key=lambda command: sum(certain[command]), default="")
+    meanings = Counter(parse.readings[0].commands[0] for parse in parses if parse.understood)
+    command, count = meanings.most_common(1)[0] if meanings else ("", 0)
+    return command if count >= max(LEAST_WORLDS, meanings.total() / 2) else ""
 
 
 def _colour(thing: str, name: str) -> str:

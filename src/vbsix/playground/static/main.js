@@ -240,6 +240,7 @@ function draw() {
   $("forth").disabled = step === count;
   instructions.showReading(found, pictures, step, answer.unknown_words, reasons);
   drawVerdict(found?.commands.at(-1).world);
+  drawExamples();
   const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? world;
@@ -363,17 +364,22 @@ function accuracy({ accuracy: shares }) {
 
 /** The examples whose outcome is known, as chips. */
 function drawExamples() {
-  const chips = model().examples.map((one) => {
-    const title = one.utterances.join(" / ");
-    const chosen = one.world === state.world && title === state.say.join(" / ");
-    const button = h("button", { type: "button", className: "chip", title, "aria-pressed": String(chosen) }, one.title);
-    button.addEventListener("click", () => {
-      step = one.utterances.length;
-      change({ world: one.world, say: [...one.utterances], ...UNREAD, target: one.target });
+  const { domain, examples } = model();
+  if ($("examples").dataset.domain !== domain) {
+    $("examples").dataset.domain = domain;
+    const chips = examples.map((one) => {
+      const onclick = () => {
+        step = one.utterances.length;
+        change({ world: one.world, say: [...one.utterances], ...UNREAD, target: one.target });
+      };
+      return h("button", { type: "button", className: "chip", title: one.utterances.join(" / "), onclick }, one.title);
     });
-    return button;
-  });
-  $("examples").replaceChildren(chips.length ? h("span", { className: "quiet" }, "Try an example:") : "", ...chips);
+    $("examples").replaceChildren(chips.length ? h("span", { className: "quiet" }, "Try an example:") : "", ...chips);
+  }
+  for (const chip of $("examples").querySelectorAll("button")) {
+    const { world } = examples.find(({ title }) => title === chip.textContent);
+    chip.setAttribute("aria-pressed", String(world === state.world && chip.title === state.say.join(" / ")));
+  }
 }
 
 function drawButtons() {
