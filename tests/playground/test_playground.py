@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 import jax
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
+from asgi import call
 from playground.conftest import MODEL, OTHER, ROW, SAID
 
 import vbsix
@@ -263,27 +261,20 @@ def test_what_cannot_be_done_says_why(domain, world, utterance, reason):
 # Corrections.
 
 
-@pytest.fixture
-def correcting(models, tmp_path) -> Iterator[tuple[TestClient, Path]]:
-    with TestClient(create_app(models, feedback=tmp_path), base_url="http://localhost") as client:
-        yield client, tmp_path / "tangrams.jsonl"
-
-
-def test_corrections_are_saved_as_examples_to_learn_from(correcting):
-    client, path = correcting
-    assert client.get("/api/models").json()["feedback"]
+def test_corrections_are_saved_as_examples_to_learn_from(models, tmp_path):
+    app, path = create_app(models, feedback=tmp_path), tmp_path / "tangrams.jsonl"
+    assert call(app, "GET", "/api/models").json()["feedback"]
     for number in (1, 2):
-        saved = client.post("/api/feedback", json={**GOOD, "target": TARGET})
+        saved = call(app, "POST", "/api/feedback", json={**GOOD, "target": TARGET})
         assert (saved.status_code, saved.json()) == (200, {"saved": number})
     first, second = read_json_lines(path, vbsix.get_domain("tangrams"))
     assert (first.worlds, first.utterances) == ((ROW, TARGET), tuple(SAID[:1])) and second.id == "2"
 
 
-def test_wrong_corrections_are_refused(correcting, server):
-    client, path = correcting
-    refused = client.post("/api/feedback", json={**GOOD, "target": "1:9"})
+def test_wrong_corrections_are_refused(models, tmp_path, server):
+    refused = call(create_app(models, feedback=tmp_path), "POST", "/api/feedback", json={**GOOD, "target": "1:9"})
     assert refused.status_code == 422 and refused.json()["detail"].startswith("target: position 1 ('9')")
-    assert not path.exists()
+    assert not list(tmp_path.iterdir())
     off = httpx.post(f"{server}/api/feedback", json={**GOOD, "target": TARGET})
     assert off.status_code == 404 and "--feedback" in off.json()["detail"]
 
