@@ -8,7 +8,9 @@ import pytest
 from tiny_run import SEEDS
 
 import vbsix as library
+from vbsix.cli.parse import _print_readings
 from vbsix.parsing.parser import Parser
+from vbsix.search.prediction import Parse, Reading
 
 pytestmark = pytest.mark.integration
 
@@ -57,11 +59,15 @@ def test_commands_and_worlds_are_printed(ask, parser):
     assert ended.out.endswith(f"\nconfidence {reading.confidence:.0%}\n\n")
 
 
-def test_readings_that_end_in_one_world_are_one_outcome(ask, parser):
-    found = parser.parse(ROW, [UTTERANCE], best=16)
-    shown = ask(UTTERANCE, "--best", "16").out
-    assert shown.count("confidence") == len(found.outcomes) < len(found.readings)
-    assert shown.count("the same by: ") == len(found.readings) - len(found.outcomes)
+def test_readings_that_end_in_one_world_are_one_outcome(capsys):
+    def reading(command: str, world: str) -> Reading:
+        return Reading(tuple(command.split()), (command,), (0.5,), (world,), 0.5, 0.4, 0.5)
+
+    readings = reading("first", "1:0"), reading("second", "1:3"), reading("third", "1:0")
+    _print_readings("tangrams", Parse(ROW, (UTTERANCE,), readings, (), ()))
+    shown = capsys.readouterr().out
+    assert (shown.count("outcome "), shown.count("confidence 40%")) == (2, 2)
+    assert shown.index("first") < shown.index("the same by: third") < shown.index("second")
 
 
 def test_the_best_readings_come_as_json(ask, parser):

@@ -90,7 +90,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "1:2 2:0 3:1 4:3 5:4",
         ),
         Example(
-            "Swap and undo",
+            "There and back",
             _ROW,
             ("swap the first and third figures", "undo the last step", "remove the last figure"),
             "1:0 2:1 3:2 4:3",
