@@ -342,7 +342,6 @@ ALLOWED = {
     "docs/results.md": ("`paper-vbsix` and `paper-mml`",),
     "docs/metrics.md": ("late in training",),
     "docs/domains.md": ("control flow",),
-    "docs/playground.md": ("*Read anew*",),
     "docs/notebook.md": ("`paper-vbsix` of version 0.1",),
 }
 """Uses that are meant: names of version 0.1, a button of the playground, everyday words in their everyday sense."""

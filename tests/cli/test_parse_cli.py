@@ -8,7 +8,9 @@ import pytest
 from tiny_run import SEEDS
 
 import vbsix as library
+from vbsix.cli.parse import _print_readings
 from vbsix.parsing.parser import Parser
+from vbsix.search.prediction import Parse, Reading
 
 pytestmark = pytest.mark.integration
 
@@ -51,10 +53,21 @@ def pipe(vbsix, run, monkeypatch):
 def test_commands_and_worlds_are_printed(ask, parser):
     reading = parser.parse(ROW, [UTTERANCE]).readings[0]
     ended = ask(UTTERANCE)
-    assert (ended.code, ended.err) == (0, "")
-    assert f"\n{UTTERANCE}\n{reading.commands[0]}  probability {reading.probability:.3g}\n" in ended.out
+    assert (ended.code, ended.err) == (0, "Not understood: this is a guess.\n")  # nothing was learned
+    assert f"\n{UTTERANCE}\n{reading.commands[0]}\n" in ended.out
     assert ended.out.count("position") == 2
-    assert ended.out.endswith(f"\nprobability {reading.probability:.3g}, confidence {reading.confidence:.3g}\n\n")
+    assert ended.out.endswith(f"\nconfidence {reading.confidence:.0%}\n\n")
+
+
+def test_readings_that_end_in_one_world_are_one_outcome(capsys):
+    def reading(command: str, world: str) -> Reading:
+        return Reading(tuple(command.split()), (command,), (0.5,), (world,), 0.5, 0.4, 0.5)
+
+    readings = reading("first", "1:0"), reading("second", "1:3"), reading("third", "1:0")
+    _print_readings("tangrams", Parse(ROW, (UTTERANCE,), readings, (), ()))
+    shown = capsys.readouterr().out
+    assert (shown.count("outcome "), shown.count("confidence 40%")) == (2, 2)
+    assert shown.index("first") < shown.index("the same by: third") < shown.index("second")
 
 
 def test_the_best_readings_come_as_json(ask, parser):
@@ -64,6 +77,7 @@ def test_the_best_readings_come_as_json(ask, parser):
     assert [reading["tokens"] for reading in report["readings"]] == [list(one.tokens) for one in found.readings]
     assert report["readings"][0]["worlds"] == list(found.readings[0].worlds)
     assert report["confidence"] == pytest.approx(found.confidence)
+    assert report["understood"] is False
 
 
 def test_words_that_the_model_does_not_know_are_named(ask):
@@ -71,15 +85,19 @@ def test_words_that_the_model_does_not_know_are_named(ask):
     assert ended.code == 0
     assert (
         ended.err == "The model does not know: flurb\nThe model does not read, at the end of utterances: the last one\n"
+        "Not understood: this is a guess.\n"
     )
 
 
 def test_it_abstains_below_the_confidence_asked_for(ask, parser):
     confidence = parser.parse(ROW, [UTTERANCE]).confidence
-    assert 0.05 < confidence < 0.95
-    above, below = f"{confidence + 0.01:.3f}", f"{confidence - 0.01:.3f}"
+    assert 0 < confidence < 0.5
+    above, below = f"{2 * confidence:.12f}", f"{confidence / 2:.12f}"
     ended = ask(UTTERANCE, "--min-confidence", above)
-    assert ended == (0, f"Abstained: the confidence is {confidence:.4g}, less than {above}.\n", "")
+    assert (ended.code, ended.out) == (
+        0,
+        f"Abstained: the confidence is {confidence:.4g}, less than {float(above):g}.\n",
+    )
     report = json.loads(ask(UTTERANCE, "--min-confidence", above, "--json").out)
     assert (report["abstained"], report["readings"]) == (True, [])
     assert not json.loads(ask(UTTERANCE, "--min-confidence", below, "--json").out)["abstained"]
@@ -133,7 +151,7 @@ def test_bad_input_is_one_message(ask, vbsix, run, tmp_path):
     assert ask(" ") == (2, "", "error: utterance 1 is empty.\n")
     assert vbsix("parse", run, "--world", "x", UTTERANCE)[::2] == (
         2,
-        "error: world: element 1 ('x'): expected '1:...'\n",
+        "error: world: element 1 ('x'): a world lists its positions, '1:... 2:...'\n",
     )
     many = "error: 99 readings cannot be given: ask for 1 to 32, the beam of this model.\n"
     assert ask(UTTERANCE, "--best", "99") == (2, "", many)

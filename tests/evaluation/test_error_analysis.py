@@ -7,9 +7,13 @@ import pytest
 from vbsix.data.examples import Row
 from vbsix.evaluation.error_analysis import (
     ReadStep,
+    argument_confusion,
+    argument_shares,
+    arguments_of_change,
     confident_mistakes,
     confusion,
     kind_of_change,
+    kind_of_reference,
     read_steps,
     shares,
     spurious_examples,
@@ -104,3 +108,49 @@ def test_spurious_programs_are_right_through_wrong_worlds():
 def test_mistakes_count_where_the_worlds_between_are_unknown():
     unknown = Prediction(LATE.row, LATE.parse, (None, False))
     assert confident_mistakes([[unknown]], 5) == [(0, unknown)]
+
+
+@pytest.mark.parametrize(
+    ("domain", "before", "after", "arguments"),
+    [
+        ("scene", "1:r_ 2:__ 3:by", "1:__ 2:r_ 3:by", {"person": "1", "position": "2"}),
+        ("scene", "1:r_ 2:__ 3:by", "1:r_ 2:__ 3:__", {"person": "3"}),
+        ("scene", "1:r_ 2:__ 3:by", "1:r_ 2:go 3:by", {"position": "2", "shirt": "g", "hat": "o"}),
+        ("scene", "1:r_ 2:__ 3:by", "1:ry 2:__ 3:b_", {"people": "1 and 3"}),
+        ("alchemy", "1:gg 2:_ 3:y", "1:_ 2:_ 3:ygg", {"from": "1", "into": "3"}),
+        ("alchemy", "1:gg 2:_ 3:yo", "1:gg 2:_ 3:bb", {"beaker": "3"}),
+        ("alchemy", "1:gg 2:_ 3:yo", "1:g 2:_ 3:yo", {"beaker": "1", "amount": "1"}),
+        ("tangrams", "1:0 2:1", "1:0", {"figure": "2"}),
+        ("tangrams", "1:0 2:1", "1:2 2:0 3:1", {"position": "1", "which figure": "2"}),
+        ("tangrams", "1:0 2:1", "1:1 2:0", {"figures": "1 and 2"}),
+        ("tangrams", "1:0", "1:0", {}),
+        ("chess", "a", "b", {}),
+    ],
+)
+def test_what_a_change_acted_on(domain, before, after, arguments):
+    assert arguments_of_change(domain, before, after) == arguments
+
+
+def test_arguments_are_counted_where_the_kind_is_right():
+    steps = [
+        ReadStep(1, "pour", "pour", True, "", {"from": "1", "into": "3"}, {"from": "1", "into": "3"}),
+        ReadStep(1, "pour", "pour", False, "", {"from": "1", "into": "3"}, {"from": "1", "into": "2"}),
+        ReadStep(1, "pour", "drain", False, "", {"from": "1", "into": "3"}, {"beaker": "1"}),
+    ]
+    found = {share.name: (share.count, share.right) for share in argument_shares(steps)}
+    assert found == {"pour: from": (2, 2), "pour: into": (2, 1)}
+    assert argument_confusion(steps, 5) == [("pour: into", "3", "2", 1)]
+
+
+@pytest.mark.parametrize(
+    ("utterance", "kind"),
+    [
+        ("mix it", "an earlier instruction"),
+        ("the man in red leaves", "a colour"),
+        ("remove the last figure", "an end or the middle"),
+        ("swap the 1st and 3rd figures", "a number"),
+        ("do something", "something else"),
+    ],
+)
+def test_the_kind_of_reference_follows_from_the_words(utterance, kind):
+    assert kind_of_reference(utterance) == kind

@@ -73,21 +73,20 @@ def test_probabilities_are_those_of_the_policy(parses):
         for reading in parse.readings:
             assert np.prod(reading.command_probabilities) == pytest.approx(reading.probability, rel=1e-4)
             assert reading.share * probabilities[0] == pytest.approx(reading.probability * parse.readings[0].share)
-            assert reading.share <= reading.confidence + 1e-6
         assert sum(reading.share for reading in parse.readings) <= 1 + 1e-6
 
 
-def test_confidence_is_the_share_of_what_leads_to_the_same_world(parser, requests):
+def test_without_calibration_confidence_is_the_probability_of_what_leads_to_the_same_world(parser, requests):
     beam = parser.config.run.evaluation_beam
     shared = False
     for parse in parser.parse_many(requests[:6], best=beam):
-        by_world, found = Counter(), sum(reading.probability for reading in parse.readings)
+        by_world = Counter()
         for reading in parse.readings:
             by_world[reading.worlds[-1]] += reading.probability
         shared |= len(by_world) < len(parse.readings) < beam
-        for reading in parse.readings:
-            if len(parse.readings) < beam:  # else there may be more of them
-                assert reading.confidence == pytest.approx(by_world[reading.worlds[-1]] / found, rel=1e-4)
+        if parse.readings and len(parse.readings) < beam:  # else there may be more of them
+            assert parse.confidence == pytest.approx(by_world[parse.readings[0].worlds[-1]], rel=1e-4)
+        assert sum(outcome.confidence for outcome in parse.outcomes) <= 1 + 1e-6
     assert shared
 
 

@@ -11,7 +11,7 @@ import uvicorn
 from tiny_run import SETTINGS, make_run
 
 from vbsix.cli.serve import listen
-from vbsix.playground.answers import answer_parse, examples
+from vbsix.playground.answers import answer_parse, random_rows
 from vbsix.playground.app import create_app
 from vbsix.playground.messages import ParseRequest
 from vbsix.playground.models import Model, load_models
@@ -55,7 +55,7 @@ def serve(models: Mapping[str, Model]) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vbsix.playground.answers.ROOMS", (5, 10))
         for model in models.values():
-            world = str(examples(model.domain)[0].row.worlds[0])
+            world = str(random_rows(model.domain)[0].row.worlds[0])
             answer_parse(model, ParseRequest(model=model.name, world=world, utterances=["swap them"]))
         with listen("127.0.0.1", 0) as listener:
             served = uvicorn.Server(uvicorn.Config(create_app(models), log_config=None))

@@ -22,7 +22,7 @@ from browser import go, key_presses, open_browser
 
 from vbsix.data.examples import Row
 from vbsix.data.synthetic import generate
-from vbsix.playground.answers import examples
+from vbsix.playground.answers import random_rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -150,7 +150,7 @@ def memory(process: int) -> float:
 
 def test_a_key_press_is_drawn_at_once(served):
     _, address = served
-    row = examples("scene")[0].row
+    row = random_rows("scene")[0].row
     asked = urlencode([("model", "scene"), ("world", row.worlds[0]), ("say", row.utterances[0])])
     with open_browser() as browser:
         page = browser.new_page()

@@ -11,13 +11,19 @@ import httpx
 import jax
 import numpy as np
 import pytest
+from asgi import call
 from playground.conftest import MODEL, OTHER, ROW, SAID
 
 import vbsix
 from vbsix import PythonDomain, VbsixError
+from vbsix.data.json_lines import read_json_lines
 from vbsix.models import Policy
-from vbsix.playground.answers import warm_up_rest
+from vbsix.playground.answers import answer_explain
+from vbsix.playground.app import create_app
+from vbsix.playground.examples import EXAMPLES
+from vbsix.playground.messages import ExplainRequest
 from vbsix.playground.models import Model, load_models
+from vbsix.playground.preparing import Preparation, compile_searches
 from vbsix.playground.searching import search
 
 pytestmark = pytest.mark.integration
@@ -91,10 +97,35 @@ def test_errors_of_an_own_language_are_reported(models):
 def test_all_searches_are_compiled_behind_the_scenes(models, monkeypatch):
     seen = []
     monkeypatch.setattr("vbsix.playground.answers.answer_search", lambda model, request: seen.append(request))
-    warm_up_rest(models, seen.append)
-    asked = {(one.model, one.beam, one.critic) for one in seen[:-1]}
+    compile_searches(models)
+    asked = {(one.model, one.beam, one.critic) for one in seen}
     assert asked == set(itertools.product(models, (4, 16, 64), (True, False)))
-    assert seen[-1] == "searches with any beam are ready"
+    assert (seen[0].beam, seen[0].critic) == (16, True)
+
+
+def test_models_are_prepared_one_after_the_other(models, monkeypatch):
+    told, compiled = [], []
+    monkeypatch.setattr("vbsix.playground.preparing.compile_parses", lambda model: compiled.append(model.name))
+    monkeypatch.setattr("vbsix.playground.preparing.compile_searches", lambda models: told.append("searches"))
+    prepared = Preparation()
+    assert prepared.words and prepared.words.startswith("loading the models (")
+    prepared._prepare(lambda: models, told.append, lambda: told.append("failed"))
+    assert (compiled, prepared.ready, prepared.words) == ([MODEL, OTHER], set(models), None)
+    assert [line.partition(" after")[0] for line in told] == [
+        f"{MODEL} is ready",
+        f"{OTHER} is ready",
+        "searches",
+        "searches with any beam are ready",
+    ]
+
+
+def test_models_that_cannot_be_loaded_end_the_server():
+    def load():
+        raise VbsixError("damaged")
+
+    told, prepared = [], Preparation()
+    prepared._prepare(load, told.append, lambda: told.append("failed"))
+    assert told == ["failed"] and str(prepared.failure) == "damaged" == prepared.words
 
 
 # The API, as a stranger uses it.
@@ -186,4 +217,67 @@ def test_models_say_where_they_come_from(server):
     assert (first["name"], second["name"]) == (MODEL, OTHER)
     assert (first["domain"], first["critic"]) == ("tangrams", True)
     assert first["provenance"]["steps"] == 7
-    assert first["examples"]
+    assert [one["title"] for one in first["examples"]] == [one.title for one in EXAMPLES["tangrams"]]
+    assert first["ready"] and first["random"] and first["accuracy"] == {"1": 0.6}
+
+
+def test_readings_are_grouped_by_outcome(server):
+    answer = httpx.post(f"{server}/api/parse", json=GOOD).json()
+    ends = [reading["commands"][-1]["world"] for reading in answer["readings"]]
+    assert sorted(place for one in answer["outcomes"] for place in one["readings"]) == list(range(len(ends)))
+    for outcome in answer["outcomes"]:
+        assert {ends[place] for place in outcome["readings"]} == {outcome["world"]}
+        assert {answer["readings"][place]["confidence"] for place in outcome["readings"]} == {outcome["confidence"]}
+    assert sum(one["confidence"] for one in answer["outcomes"]) <= 1.0001
+    assert answer["understood"] == (not any(one["doubtful"] for one in answer["readings"][0]["commands"]))
+
+
+@pytest.mark.parametrize("domain", EXAMPLES)
+def test_the_built_in_models_get_the_examples_right(domain):
+    """And understand them; those whose known target is a world of the domain."""
+    parser = vbsix.load(domain)
+    for one in EXAMPLES[domain]:
+        parser.domain.parse_target(one.target)
+        found = parser.parse(one.world, one.utterances)
+        assert (found.readings[0].worlds[-1], found.understood) == (one.target, True), one.title
+
+
+@pytest.mark.parametrize(
+    ("domain", "world", "utterance", "reason"),
+    [
+        ("tangrams", "1:0 2:1", "swap the first and fourth figures", "there is no place 4"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the second beaker", "beaker 2 is empty"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "mix the first beaker", None),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the first beaker", None),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "please book a flight to Paris", None),
+    ],
+)
+def test_what_cannot_be_done_says_why(domain, world, utterance, reason):
+    model = Model(domain, vbsix.load(domain))
+    found = answer_explain(model, ExplainRequest(model=domain, world=world, utterance=utterance)).reason
+    assert found is None if reason is None else found is not None and reason in found
+
+
+# Corrections.
+
+
+def test_corrections_are_saved_as_examples_to_learn_from(models, tmp_path):
+    app, path = create_app(models, feedback=tmp_path), tmp_path / "tangrams.jsonl"
+    assert call(app, "GET", "/api/models").json()["feedback"]
+    for number in (1, 2):
+        saved = call(app, "POST", "/api/feedback", json={**GOOD, "target": TARGET})
+        assert (saved.status_code, saved.json()) == (200, {"saved": number})
+    first, second = read_json_lines(path, vbsix.get_domain("tangrams"))
+    assert (first.worlds, first.utterances) == ((ROW, TARGET), tuple(SAID[:1])) and second.id == "2"
+
+
+def test_wrong_corrections_are_refused(models, tmp_path, server):
+    refused = call(create_app(models, feedback=tmp_path), "POST", "/api/feedback", json={**GOOD, "target": "1:9"})
+    assert refused.status_code == 422 and refused.json()["detail"].startswith("target: position 1 ('9')")
+    assert not list(tmp_path.iterdir())
+    off = httpx.post(f"{server}/api/feedback", json={**GOOD, "target": TARGET})
+    assert off.status_code == 404 and "--feedback" in off.json()["detail"]
+
+
+def test_the_page_answers_head(server):
+    assert httpx.head(f"{server}/").status_code == httpx.head(f"{server}/docs").status_code == 200

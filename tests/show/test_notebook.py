@@ -67,16 +67,21 @@ def text_of(root: ElementTree.Element) -> str:
 def test_a_parse_shows_instructions_commands_confidence_and_worlds():
     root = read_html(a_parse(reading(AFTER))._repr_html_())
     text = text_of(root)
-    for part in ("remove the circle", "all-objects 2 index ARemove", "remove shape 2", "0.50", "confidence 0.75"):
+    for part in ("remove the circle", "all-objects 2 index ARemove", "remove the second figure", "confidence 75%"):
         assert part in text
     assert [element.get("alt") for element in root.iter("img")] == [f"the world {WORLD}", f"the world {AFTER}"]
 
 
-def test_other_readings_are_listed_below():
+def test_what_is_not_understood_is_a_guess():
+    parse = replace(a_parse(reading(AFTER)), understood=False)
+    assert "not understood: this is a guess" in text_of(read_html(parse._repr_html_()))
+
+
+def test_other_outcomes_are_listed_below():
     parse = a_parse(reading(AFTER), reading("1:0", confidence=0.11), reading("", confidence=0.1))
     root = read_html(parse._repr_html_())
-    assert text_of(root).count("Other readings") == 1
-    assert "0.11" in text_of(root)
+    assert text_of(root).count("Other outcomes") == 1
+    assert "11%" in text_of(root)
     assert [element.get("alt") for element in root.iter("img")][-2:] == ["the world 1:0", "the world (empty)"]
 
 

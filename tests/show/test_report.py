@@ -4,12 +4,14 @@ import base64
 import re
 import shutil
 from html.parser import HTMLParser
+from urllib.parse import parse_qs
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import open_browser
 
 from vbsix.cli import app
+from vbsix.show.report import SECTIONS
 
 pytestmark = pytest.mark.integration
 
@@ -58,21 +60,32 @@ def page(tmp_path_factory, tiny_run) -> str:
 
 def test_the_page_is_whole_and_needs_no_other_file(page):
     outline = Outline(page)
-    assert all(link.startswith("data:") for link in outline.links)
+    inside = [link for link in outline.links if not link.startswith(("data:", "http://127.0.0.1:8000/#"))]
+    assert inside and all(link.startswith("#") and f'id="{link[1:]}"' in page for link in inside)
     assert not re.search(r"<script|@import|url\(", page)
     assert outline.texts["h2"] == ["first<&>", "_$^$second"]
-    assert outline.texts["h3"][:4] == [
-        "Results",
-        "By position of the instruction",
-        "By kind of command",
-        "Commands taken for others",
-    ]
+    assert outline.texts["h3"] == [*SECTIONS, *SECTIONS]
+
+
+def test_it_says_when_it_was_made_and_how_far_confidence_can_be_trusted(page):
+    outline = Outline(page)
+    assert any(re.match(r"Made on \d{4}-\d\d-\d\d with vbsix", text) for text in outline.texts["p"])
+    assert any("Calibration error: " in text for text in outline.texts["p"])
+    assert any(re.fullmatch(r"\d+ to \d+%", text) for text in outline.texts["th"])
+    assert any(text.startswith(("add: ", "remove: ", "swap: ")) for text in outline.texts["th"])
+
+
+def test_mistakes_lead_into_the_playground(page):
+    (link, *_) = [link for link in Outline(page).links if link.startswith("http")]
+    state = parse_qs(link.partition("#")[2], keep_blank_values=True)
+    assert state["domain"] == ["tangrams"] and state["model"] == [f"first<&>, seed {state['model'][0][-1]}"]
+    assert state["say"] and state["world"] and state["target"]
 
 
 def test_results_and_mistakes_are_there(page):
     outline = Outline(page)
     assert len([link for link in outline.links if link.startswith("data:image/svg+xml")]) == 2
-    for link in outline.links[-2:]:
+    for link in [link for link in outline.links if link.startswith("data:image/svg+xml")]:
         assert "_$^$second (tangrams" in base64.b64decode(link.partition(",")[2]).decode()
     assert any("12 rows of held-out" in text for text in outline.texts["p"])
     assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
@@ -83,7 +96,7 @@ def test_results_and_mistakes_are_there(page):
 @pytest.mark.browser
 def test_it_fits_a_phone_and_is_accessible(page):
     with open_browser() as browser:
-        for scheme, width in (("light", 1000), ("dark", 1000), ("light", 360)):
+        for scheme, width in (("light", 1000), ("dark", 1000), ("light", 360), ("dark", 320)):
             opened = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
             opened.set_content(page)
             opened.get_by_text("All settings").first.click()

@@ -42,7 +42,7 @@ def train_and_predict(method: str):
     learners = sharding.to_host(learners)
     vectors, examples = data
     some = jax.tree.map(lambda leaf: leaf[:18], examples)  # on another number of devices than in training
-    tokens, _ = predict_batch(dataset.domain, learners.networks.policy, vectors, some, beam=4)
+    tokens, *_ = predict_batch(dataset.domain, learners.networks.policy, vectors, some, beam=4)
     return jax.tree.map(np.asarray, (learners, metrics, tokens)), taken
 
 

@@ -29,13 +29,15 @@ def parse(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
     ] = None,
-    best: Annotated[int, typer.Option(min=1, help="How many readings to give.")] = 1,
+    best: Annotated[int, typer.Option(min=1, help="How many readings to give, grouped by their last world.")] = 1,
     min_confidence: Annotated[
         float, typer.Option(min=0, max=1, help="Abstain where the best reading's confidence is lower.")
     ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the readings as JSON.")] = False,
 ) -> None:
-    """Read instructions: their commands, how probable they are, and the worlds before and after.
+    """Read instructions: their commands, how confident the model is, and the worlds before and after.
+
+    Instructions whose words are unknown or whose commands are improbable are reported as not understood.
 
     Without instructions and --world, requests come from standard input, a line of JSON each, as in
     {"world": "1:0 2:3", "utterances": ["swap them"], "id": 7}, and a line of JSON answers each.
@@ -63,6 +65,8 @@ def parse(
         typer.echo(f"The model does not know: {', '.join(found.unknown_words)}", err=True)
     if found.unread_words:
         typer.echo(f"The model does not read, at the end of utterances: {' '.join(found.unread_words)}", err=True)
+    if found.readings and not found.understood:
+        typer.echo("Not understood: this is a guess.", err=True)
     if not found.readings:
         typer.echo("No program found.")
     elif found.confidence < min_confidence:
@@ -110,21 +114,23 @@ def _print_readings(domain: str, found: Parse) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    for number, reading in enumerate(found.readings, start=1):
-        if len(found.readings) > 1:
-            console.print(f"reading {number}", style="reverse")
-        _print_reading(console, domain, found, reading)
+    for number, outcome in enumerate(found.outcomes, start=1):
+        if len(found.outcomes) > 1:
+            console.print(f"outcome {number}", style="reverse")
+        first, *others = outcome.readings
+        _print_reading(console, domain, found, first)
+        for reading in others:
+            console.print(f"the same by: {' / '.join(reading.commands)}", style="dim")
+        if others:
+            console.print()
 
 
 def _print_reading(console: Any, domain: str, found: Parse, reading: Reading) -> None:
-    from rich.text import Text
-
     from vbsix.show.terminal import draw_world
 
     console.print(draw_world(domain, found.world), end="\n\n")
-    steps = zip(found.utterances, reading.commands, reading.command_probabilities, reading.worlds, strict=True)
-    for utterance, command, probability, world in steps:
+    for utterance, command, world in zip(found.utterances, reading.commands, reading.worlds, strict=True):
         console.print(utterance, style="italic")
-        console.print(Text.assemble((command, "bold"), (f"  probability {probability:.3g}", "dim")))
+        console.print(command, style="bold")
         console.print(draw_world(domain, world), end="\n\n")
-    console.print(f"probability {reading.probability:.3g}, confidence {reading.confidence:.3g}\n")
+    console.print(f"confidence {reading.confidence:.0%}\n")

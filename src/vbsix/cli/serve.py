@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import ipaddress
 import os
 import socket
-import threading
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
+EVERYWHERE = ("0.0.0.0", "::")
 NO_EXTRA = "the playground needs its extra: pip install 'vbsix[playground]', in a checkout: pip install '.[playground]'"
 
 
@@ -30,6 +30,14 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name under which browsers reach the page; needed with --host 0.0.0.0."),
+    ] = None,
+    feedback: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, metavar="FOLDER", help="Save corrections as FOLDER/DOMAIN.jsonl."),
+    ] = None,
 ) -> None:
     """Open a playground in the browser: try parsers, see how programs are found, compare models.
 
@@ -39,35 +47,54 @@ def serve(
     Example: vbsix serve runs/tangrams runs/scene model.safetensors
     """
     try:
+        import fastapi  # noqa: F401
         import uvicorn
-
-        from vbsix.playground.answers import warm_up, warm_up_rest
-        from vbsix.playground.app import LOOPBACK, create_app
     except ModuleNotFoundError as error:
         raise VbsixError(NO_EXTRA) from error
-    prepare_jax()
-    from vbsix.parsing.loading import pretrained_models
-    from vbsix.playground.models import load_models
-
-    loaded = load_models(models or list(pretrained_models().values()), own_domain(domain))
-    local = _is_loopback(host)
-    with listen(host, port) as listener:  # before the long part, and who comes early waits
-        if not local:
+    hosts = _hosts(host, allow_host or [])
+    with listen(host, port) as listener:  # first, for the rest takes seconds
+        if not _is_loopback(host):
             typer.echo(
                 f"warning: everybody who can reach {host} on this machine can use the playground; "
                 "it knows no passwords and no encryption.",
                 err=True,
             )
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        began, tell = time.monotonic(), functools.partial(typer.echo, err=True)
-        app = create_app(loaded, hosts=[*LOOPBACK, host] if local else ["*"])
+        typer.echo(f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}")
+        prepare_jax()
+        from vbsix.parsing.loading import find_model, pretrained_models
+        from vbsix.playground import models as loading
+        from vbsix.playground.app import create_app
+        from vbsix.playground.preparing import Preparation
+
+        paths, own = [find_model(path) for path in models or pretrained_models()], own_domain(domain)
+        prepared = Preparation()
+        app = create_app(prepared, hosts=hosts, feedback=feedback)
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30))
         try:
-            warm_up(loaded, tell)
-            typer.echo(f"ready after {time.monotonic() - began:.0f} s: {address}")
-            threading.Thread(target=warm_up_rest, args=(loaded, tell), daemon=True).start()
-            uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30)).run(sockets=[listener])
+            tell = functools.partial(typer.echo, err=True)
+            prepared.start(lambda: loading.load_models(paths, own), tell, lambda: setattr(server, "should_exit", True))
+            server.run(sockets=[listener])
+            if prepared.failure is not None:
+                raise prepared.failure
+            os._exit(0)  # compilations cannot be interrupted, and Python would wait for them or break them
         except KeyboardInterrupt:
-            os._exit(130)  # compilations cannot be interrupted, and Python would wait for them or break them
+            os._exit(130)
+
+
+def _hosts(host: str, named: list[str]) -> list[str]:
+    """The names that the server answers to."""
+    from vbsix.playground.limits import LOOPBACK
+
+    own = [name.lower() for name in named]
+    if _is_loopback(host):
+        return [*LOOPBACK, host, *own]
+    if host in EVERYWHERE and not own:
+        raise VbsixError(
+            f"--host {host}: name the host that browsers ask for, such as --allow-host {socket.gethostname()}; "
+            "requests for other names are refused."
+        )
+    bare = f"[{host}]" if ":" in host else host
+    return [*LOOPBACK, *([] if host in EVERYWHERE else [bare.lower()]), *own]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -78,7 +105,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
-        raise VbsixError(f"cannot listen at {host}, port {port}: {str(error.strerror).partition(' (')[0]}.") from error
+        reason = str(error.strerror).partition(" (")[0]
+        hint = " Take another port: --port 0 takes any that is free." if error.errno == errno.EADDRINUSE else ""
+        raise VbsixError(f"cannot listen at {host}, port {port}: {reason}.{hint}") from error
 
 
 def _is_loopback(host: str) -> bool:

@@ -14,7 +14,7 @@ def split_positions(text: str, *, fewest: int, most: int) -> list[str]:
     for number, element in enumerate(elements, start=1):
         position, colon, content = element.partition(":")
         if not colon:
-            raise InvalidWorld(f"element {number} ({shorten(element)}): expected '{number}:...'")
+            raise InvalidWorld(f"element {number} ({shorten(element)}): a world lists its positions, '1:... 2:...'")
         if position != str(number):
             raise InvalidWorld(f"element {number} ({shorten(element)}): expected position {number}, in order")
         if number > most:

@@ -33,6 +33,10 @@ class Predicted(NamedTuple):
     right: Bool[np.ndarray, "S N M"]
     """Whether the world after each command is the one given for it."""
     instructions: Int[np.ndarray, " N"]
+    log_commands: Float[np.ndarray, "S N M"] | None = None
+    """Of each command, given those before it."""
+    log_outcome: Float[np.ndarray, "S N"] | None = None
+    """Of all programs found that end in the same world; -inf where none was found."""
 
     @property
     def correct(self) -> Bool[np.ndarray, "S N"]:
@@ -92,17 +96,16 @@ def predict_examples(
     if worlds is None:  # as a tree of the same shape, so that the same compiled function serves both cases
         most = examples.words.shape[1]
         worlds = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:, None], most, axis=1), examples.target)
-    tokens, right = [], []
+    parts = []
     for first in range(0, count, batch):
         index = np.minimum(np.arange(first, first + batch), count - 1)  # the last batch is filled up with its end
         part = jax.tree.map(lambda leaf, index=index: jnp.asarray(leaf)[index], (examples, worlds))
         with domain.alone():
             found = predict_batch(domain, policies, jnp.asarray(vectors), *part, beam=beam)
-            tokens.append(np.asarray(found[0]))
-            right.append(np.asarray(found[1]))
+            parts.append(jax.tree.map(np.asarray, found))
             domain.raise_failure()
-    tokens, right = (np.concatenate(parts, axis=1)[:, :count] for parts in (tokens, right))
-    return Predicted(tokens, right, np.asarray(examples.instructions))
+    tokens, right, *logs = (np.concatenate(each, axis=1)[:, :count] for each in zip(*parts, strict=True))
+    return Predicted(tokens, right, np.asarray(examples.instructions), *logs)
 
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames="beam")
@@ -114,8 +117,10 @@ def predict_batch(
     worlds: Any = None,
     *,
     beam: int,
-) -> tuple[Int[Array, "S N L"], Bool[Array, "S N M"]]:
-    """Tokens of the most probable program of each seed for each example, and which of its worlds are right."""
+) -> tuple[Int[Array, "S N L"], Bool[Array, "S N M"], Float[Array, "S N M"], Float[Array, "S N"]]:
+    """Tokens of the most probable program of each seed for each example, which of its worlds are right, and the
+    log-probabilities of its commands and of its outcome.
+    """
     projections = jax.vmap(lambda policy: policy.utterances.project(vectors))(policies)
 
     def of_example(policy: PolicyNetwork, projections: Float[Array, "V projected"], example: Arrays, worlds: Any):
@@ -125,7 +130,8 @@ def predict_batch(
             right = jax.vmap(lambda state: domain.matches(state, example.target))(states)
         else:
             right = jax.vmap(domain.matches)(states, worlds)
-        return predicted.tokens[0], right & jnp.isfinite(predicted.log_probability[0])
+        right &= jnp.isfinite(predicted.log_probability[0])
+        return predicted.tokens[0], right, predicted.log_commands[0], predicted.log_denotation[0]
 
     def of_shard(needed: tuple[PolicyNetwork, Array], shard: tuple[Arrays, Any]):
         of_seed = lambda policy, projections: jax.vmap(lambda *one: of_example(policy, projections, *one))(*shard)  # noqa: E731

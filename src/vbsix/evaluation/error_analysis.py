@@ -5,9 +5,10 @@ The kind of a command follows from what it does to the world, so it is known whe
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vbsix.evaluation.report import Prediction
 
@@ -48,6 +49,76 @@ _KINDS: Mapping[str, Callable[[list[str], list[str]], str]] = {
 }
 
 
+def arguments_of_change(domain: str, before: str, after: str) -> dict[str, str]:
+    """What a command acted on, by name: the beaker, the amount, the position; empty where it is not known."""
+    if before == after or domain not in _ARGUMENTS:
+        return {}
+    return _ARGUMENTS[domain](_cells(before), _cells(after), kind_of_change(domain, before, after))
+
+
+def _scene_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
+    changed = _changed(before, after)
+    left = [place for place in changed if after[place - 1] == "__"]
+    come = [place for place in changed if before[place - 1] == "__"]
+    if kind == "swap hats":
+        return {"people": " and ".join(map(str, changed))}
+    found = {"person": str(left[0])} if left else {}
+    if come:
+        found["position"] = str(come[0])
+    if kind == "come":
+        found |= {"shirt": after[come[0] - 1][0], "hat": after[come[0] - 1][1]}
+    return found
+
+
+def _alchemy_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
+    changed = _changed(before, after)
+    sizes = {place: len(after[place - 1].strip("_")) - len(before[place - 1].strip("_")) for place in changed}
+    if kind == "pour":
+        origin, goal = min(changed, key=sizes.__getitem__), max(changed, key=sizes.__getitem__)
+        return {"from": str(origin), "into": str(goal)}
+    amount = {"amount": str(-sizes[changed[0]])} if kind == "drain" else {}
+    return {"beaker": str(changed[0]), **amount}
+
+
+def _tangrams_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
+    if kind == "swap":
+        return {"figures": " and ".join(map(str, _changed(before, after)))}
+    longer, shorter = (after, before) if kind == "add" else (before, after)
+    place = next(place for place in range(len(longer)) if place == len(shorter) or longer[place] != shorter[place])
+    found = {"position" if kind == "add" else "figure": str(place + 1)}
+    return {**found, "which figure": longer[place]} if kind == "add" else found
+
+
+def _changed(before: list[str], after: list[str]) -> list[int]:
+    """The positions that differ, from 1."""
+    return [place for place, (one, other) in enumerate(zip(before, after, strict=True), start=1) if one != other]
+
+
+_ARGUMENTS: Mapping[str, Callable[[list[str], list[str], str], dict[str, str]]] = {
+    "scene": _scene_arguments,
+    "alchemy": _alchemy_arguments,
+    "tangrams": _tangrams_arguments,
+}
+
+REFERENCES = {
+    "an earlier instruction": "it he she him her his they them that this again undo repeat reverse same back other",
+    "a colour": "red yellow green orange purple blue brown",
+    "an end or the middle": "last end leftmost rightmost left right middle far final",
+    "a number": "first second third fourth fifth sixth seventh eighth ninth tenth one two three four five six seven",
+}
+"""Kinds of reference and words that show them; of several, the first counts."""
+_ORDINAL = re.compile(r"\d+(st|nd|rd|th)?")
+
+
+def kind_of_reference(utterance: str) -> str:
+    """How an instruction refers to what it is about, judging by its words."""
+    words = {word.strip(".,!?'") for word in utterance.lower().split()}
+    for kind, known in REFERENCES.items():
+        if words & set(known.split()):
+            return kind
+    return "a number" if any(_ORDINAL.fullmatch(word) for word in words) else "something else"
+
+
 def _cells(world: str) -> list[str]:
     return [word.partition(":")[2] for word in world.split()]
 
@@ -63,6 +134,11 @@ class ReadStep:
     predicted: str | None
     """What it did; None where no program was found."""
     right: bool
+    reference: str = ""
+    """How its utterance refers to things."""
+    wanted_arguments: Mapping[str, str] = field(default_factory=dict)
+    """What it should have acted on."""
+    predicted_arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_steps(domain: str, predictions: Iterable[Prediction]) -> list[ReadStep]:
@@ -77,8 +153,16 @@ def _steps(domain: str, prediction: Prediction) -> Iterator[ReadStep]:
         after = prediction.row.worlds[place + 1]
         if after is None or right is None:
             return
-        predicted = kind_of_change(domain, before, readings[0].worlds[place]) if readings else None
-        yield ReadStep(place + 1, kind_of_change(domain, before, after), predicted, right)
+        reached = readings[0].worlds[place] if readings else None
+        yield ReadStep(
+            place + 1,
+            kind_of_change(domain, before, after),
+            None if reached is None else kind_of_change(domain, before, reached),
+            right,
+            kind_of_reference(prediction.parse.utterances[place]),
+            arguments_of_change(domain, before, after),
+            {} if reached is None else arguments_of_change(domain, before, reached),
+        )
         if not right:
             return
         before = after
@@ -110,6 +194,30 @@ def confusion(steps: Iterable[ReadStep]) -> Mapping[str, Counter[str]]:
         if step.predicted is not None:
             table.setdefault(step.kind, Counter())[step.predicted] += 1
     return dict(sorted(table.items()))
+
+
+def argument_shares(steps: Iterable[ReadStep]) -> list[Share]:
+    """For each argument of each kind of command, how often it was right where the kind was."""
+    counts: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for step in steps:
+        if step.predicted == step.kind:
+            for name, wanted in step.wanted_arguments.items():
+                counts[f"{step.kind}: {name}"] += 1
+                right[f"{step.kind}: {name}"] += step.predicted_arguments.get(name) == wanted
+    return [Share(name, counts[name], right[name]) for name in sorted(counts)]
+
+
+def argument_confusion(steps: Iterable[ReadStep], most: int) -> list[tuple[str, str, str, int]]:
+    """The arguments most often taken for others: which one, what was wanted, what was done, and how often."""
+    table: Counter[tuple[str, str, str]] = Counter()
+    for step in steps:
+        if step.predicted == step.kind:
+            for name, wanted in step.wanted_arguments.items():
+                done = step.predicted_arguments.get(name, "")
+                if done != wanted:
+                    table[f"{step.kind}: {name}", wanted, done] += 1
+    return [(*key, count) for key, count in sorted(table.items(), key=lambda item: (-item[1], item[0]))[:most]]
 
 
 def confident_mistakes(by_seed: Sequence[Sequence[Prediction]], most: int) -> list[tuple[int, Prediction]]:

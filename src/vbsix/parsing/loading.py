@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,11 @@ from vbsix.config.variation import program_of
 from vbsix.data.words import UNKNOWN, Words, read_words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
+from vbsix.evaluation.confidence import ConfidenceModel, read_confidence
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.config import POLICIES
 from vbsix.parsing.parser import Parser, require_finite
+from vbsix.runs.calibration import open_confidence
 from vbsix.runs.checkpoints import from_tensors, load_networks
 from vbsix.runs.folder import Run, domain_of, load_best, open_run, open_words
 from vbsix.runs.metrics import read_metrics
@@ -111,7 +115,17 @@ def make_ensemble(parsers: Sequence[Parser]) -> Parser:
     projections = np.concatenate([parser.words.vectors for parser in parsers], axis=1)
     words = read_words(first.words.to_json(), projections)
     provenance = {name: [parser.provenance[name] for parser in parsers] for name in ("seed", "steps")}
-    return Parser(first.domain, Ensemble(members), words, first.config, {**first.provenance, **provenance})
+    confidence = _mean_confidence([parser.confidence_model for parser in parsers])
+    return Parser(first.domain, Ensemble(members), words, first.config, {**first.provenance, **provenance}, confidence)
+
+
+def _mean_confidence(models: Sequence[ConfidenceModel | None]) -> ConfidenceModel | None:
+    """The mean of the members' confidence models; None if one has none."""
+    known = [model for model in models if model is not None]
+    if len(known) < len(models):
+        return None
+    weights = np.mean([model.weights for model in known], axis=0)
+    return ConfidenceModel(weights, float(np.mean([model.threshold for model in known])), known[0].rarity)
 
 
 def load_all(path: Path, *, best: bool = False, domain: Any = None, words: Words | None = None) -> list[Parser]:
@@ -173,12 +187,15 @@ def _read_run(
 ) -> list[Parser]:
     domain, words = domain_of(run.config, run.folder, domain, run.observation_spec), words or open_words(run.folder)
     policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
+    own = words.words == open_words(run.folder).words
+    confidence = functools.partial(open_confidence, run, words=len(words.words)) if own else lambda seed: None
     names = {"method": run.config.method, "recipe": run.config.recipe, "variant": run.config.variant}
     parsers = []
     for place, seed in enumerate(seeds):
         provenance = {**names, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
         provenance |= {"vbsix": __version__}
-        parsers.append(make_parser(domain, choose(policies, place), words, run.config, provenance))
+        parser = make_parser(domain, choose(policies, place), words, run.config, provenance)
+        parsers.append(replace(parser, confidence_model=confidence(seed)))
     return parsers
 
 
@@ -219,6 +236,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         normalise = {"normalise": config.data.normalise}  # which models of 0.1 have in their config alone
         words = read_words({**normalise, **metadata}, tensors.pop("words"))
         tokens, seed = tuple(metadata["tokens"]), provenance["seed"]
+        confidence = read_confidence(metadata["confidence"], len(words.words)) if "confidence" in metadata else None
     except VbsixError as error:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -244,7 +262,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         raise VbsixError(f"{path}: damaged: its words do not fit its config.")
     require_finite({**tensors, "words": words.vectors}, str(path))
     policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
-    return Parser(domain, policy, words, config, provenance)
+    return Parser(domain, policy, words, config, provenance, confidence)
 
 
 def _read_provenance(saved: dict[str, Any]) -> dict[str, Any]:

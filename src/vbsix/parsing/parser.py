@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ from jaxtyping import Bool, Float, Int
 
 from vbsix.config.schema import Config
 from vbsix.data.examples import Arrays, Example, to_arrays
-from vbsix.data.words import Words
+from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain
+from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fallback_steps
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import policy_head
 from vbsix.runs.checkpoints import to_tensors
-from vbsix.search.prediction import Parse, Predictions, predict, to_readings
+from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
 from vbsix.utilities.displays import display_html
 from vbsix.utilities.errors import UnknownName, VbsixError, naming
 from vbsix.utilities.files import write_tensors
@@ -47,6 +48,7 @@ class Parser:
         words: the vocabulary; its vectors are projections.
         config: the settings of the run.
         provenance: method, recipe, variant, steps, seed (or seeds), name of the data and version.
+        confidence_model: what calibrates confidences, from the dev set of the run; None without one.
     """
 
     domain: Domain
@@ -54,6 +56,7 @@ class Parser:
     words: Words
     config: Config
     provenance: dict[str, Any]
+    confidence_model: ConfidenceModel | None = None
 
     def __repr__(self) -> str:
         return f"<parser for {self.domain.name}: {self.config.name}, {len(self.words.words)} words>"
@@ -70,6 +73,10 @@ class Parser:
         begin: Sequence[str] | None = None,
     ) -> Parse:
         """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
+
+        The confidence of a reading estimates how often such a reading is right. It falls with unknown and rare words,
+        and with improbable commands. A model without calibration takes the probability times the share of known words.
+        `Parse.understood` is False if a command is less certain than almost all right ones on dev.
 
         Args:
             world: the world before the first utterance.
@@ -111,7 +118,8 @@ class Parser:
                 )
                 predicted = jax.tree.map(np.asarray, predicted)
                 self.domain.raise_failure()
-                parses += [self._parse(example, choose(predicted, place)) for place, example in enumerate(part)]
+                chosen = len(begin or ())
+                parses += [self._parse(example, choose(predicted, place), chosen) for place, example in enumerate(part)]
         return parses
 
     def policy_head(self, utterances: Sequence[str]) -> PolicyFunction:
@@ -145,6 +153,8 @@ class Parser:
         require_finite(tensors, "the model as exported")
         metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, **self.words.to_json()}
         metadata |= {"observation_spec": self.domain.observation_spec(), "provenance": self.provenance}
+        if self.confidence_model is not None:
+            metadata["confidence"] = self.confidence_model.to_json()
         write_tensors(Path(path), tensors, metadata)
 
     def _example(self, world: Any, utterances: Sequence[str]) -> Example:
@@ -170,16 +180,58 @@ class Parser:
             allowed[place] = np.arange(len(self.domain.tokens)) == self.domain.tokens.index(token)
         return allowed
 
-    def _parse(self, example: Example, predicted: Predictions) -> Parse:
+    @property
+    def threshold(self) -> float:
+        """How certain each command must be for a parse to count as understood."""
+        return FALLBACK_THRESHOLD if self.confidence_model is None else self.confidence_model.threshold
+
+    def _parse(self, example: Example, predicted: Predictions, chosen: int) -> Parse:
+        """The first `chosen` commands were given, and are certain."""
         most = self.config.data.max_words
+        readings = self._with_confidence(
+            to_readings(self.domain, predicted, len(example.instructions)), example.instructions, predicted, chosen
+        )
         return Parse(
             world=example.context,
             utterances=example.instructions,
-            readings=to_readings(self.domain, predicted, len(example.instructions)),
+            readings=readings,
+            understood=bool(readings) and min(readings[0].command_confidences) >= self.threshold,
             unknown_words=self.unknown_words(example.instructions),
             unread_words=tuple(word for text in example.instructions for word in self.words.unread(text, most)),
             domain=self.domain.name,
         )
+
+    def _with_confidence(
+        self, readings: Sequence[Reading], utterances: Sequence[str], predicted: Predictions, chosen: int
+    ) -> tuple[Reading, ...]:
+        """Readings with their confidence. All that end in one world share that of the first of them."""
+        if not readings:
+            return ()
+        found = np.isfinite(predicted.log_probability)
+        log_commands, log_outcome = predicted.log_commands[found, : len(utterances)], predicted.log_denotation[found]
+        most = self.config.data.max_words
+        words = [self.words.encode(text)[:most] + [UNKNOWN] * len(self.words.unread(text, most)) for text in utterances]
+        steps_of = fallback_steps if self.confidence_model is None else self.confidence_model.steps
+        steps = steps_of(np.asarray(log_commands, float), np.asarray(log_outcome, float), words)
+        steps[:, :chosen] = 1.0
+        ends = [reading.worlds[-1] for reading in readings]
+        firsts = [ends.index(end) for end in dict.fromkeys(ends)]
+        shared = _share_out(float(np.prod(steps[0])), np.exp(log_outcome[firsts] - log_outcome[0]))
+        by_end = {ends[first]: confidence for first, confidence in zip(firsts, shared, strict=True)}
+        return tuple(
+            replace(reading, confidence=by_end[end], command_confidences=tuple(map(float, row)))
+            for reading, end, row in zip(readings, ends, steps, strict=True)
+        )
+
+
+def _share_out(best: float, ratios: Float[np.ndarray, " O"]) -> list[float]:
+    """The confidences of outcomes, given the first one's and how probable all are, compared with the first.
+
+    The others share what is left in proportion to their probability, each at most what its probability allows.
+    """
+    others = ratios[1:]
+    allowed = best * np.minimum(others, 1.0)
+    return [best, *np.minimum(allowed, (1 - best) * others / max(float(others.sum()), 1e-30)).tolist()]
 
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import get_args
+import re
+from collections import Counter
+from collections.abc import Iterable
 
 from vbsix.data.synthetic import Synthetic, generate
 from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.domains.execution import execute
 from vbsix.playground.messages import (
     MOST_UTTERANCES,
     READINGS,
-    Beam,
     CommandRead,
+    ExplainRequest,
+    Explanation,
+    OutcomeFound,
     ParseAnswer,
     ParseRequest,
     ProgramFound,
@@ -27,62 +27,25 @@ from vbsix.playground.messages import (
 )
 from vbsix.playground.models import Model
 from vbsix.playground.searching import search
-from vbsix.search.prediction import Reading
+from vbsix.search.prediction import Parse, Reading
 from vbsix.show.inspection import Inspection
-from vbsix.show.phrases import in_words
+from vbsix.show.phrases import tell_all
 from vbsix.show.svg import draw_search, world_html
-from vbsix.utilities.errors import naming
+from vbsix.show.svg.worlds import ALCHEMY_NAMES, NAMES
+from vbsix.utilities.errors import InvalidProgram, naming
 
-ROOMS = (2, 3, 5, MOST_UTTERANCES)
+ROOMS = (3, MOST_UTTERANCES)
 """For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
-EXAMPLES = 200
-"""How many examples of a domain are there to choose from."""
-
-
-def warm_up(models: Mapping[str, Model], say: Callable[[str], None] = lambda text: None) -> None:
-    """Compiles what the usual requests need, so that the first of them is as quick as all others."""
-    for number, model in enumerate(models.values(), start=1):
-        say(f"getting ready: {model.name} ({number} of {len(models)})")
-        if model.domain not in GRAMMARS:
-            continue
-        search = _usual_search(model)
-        said = search.utterances * MOST_UTTERANCES
-        parses = [ParseRequest(model=model.name, world=search.world, utterances=said[:room]) for room in ROOMS]
-        pool = ThreadPoolExecutor()  # in no `with`, which would wait for all calls when it is interrupted
-        calls = [pool.submit(answer_search, model, search)]
-        calls += [pool.submit(answer_parse, model, request) for request in parses]
-        for call in calls:
-            call.result()
-        pool.shutdown()
-    _give_back_memory()
-
-
-def warm_up_rest(models: Mapping[str, Model], say: Callable[[str], None] = lambda text: None) -> None:
-    """Compiles what is asked for less often, while the server is at work: searches of all kinds."""
-    for beam, critic in itertools.product(get_args(Beam), (True, False)):
-        for model in models.values():
-            if model.domain in GRAMMARS:
-                answer_search(model, _usual_search(model).model_copy(update={"beam": beam, "critic": critic}))
-    _give_back_memory()
-    say("searches with any beam are ready")
-
-
-def _give_back_memory() -> None:
-    """Compiling leaves gigabytes of unused memory behind, which glibc keeps unless asked to return it."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such call
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def _usual_search(model: Model) -> SearchRequest:
-    row = examples(model.domain)[0].row
-    world, target = str(row.worlds[0]), str(row.worlds[-1])
-    return SearchRequest(model=model.name, world=world, target=target, utterances=list(row.utterances))
+WORLDS = 200
+"""How many random worlds of a domain there are."""
+OTHER_WORLDS, LEAST_WORLDS = 48, 6
+"""In how many worlds an instruction is read to learn what it usually means, and in how many it must mean that."""
 
 
 @functools.cache
-def examples(domain: str) -> list[Synthetic]:
-    """Rows of the built-in corpus to play with."""
-    return generate(domain, EXAMPLES, seed=11, utterances=3)
+def random_rows(domain: str) -> list[Synthetic]:
+    """Rows of the built-in corpus, whose worlds are there to play with."""
+    return generate(domain, WORLDS, seed=11, utterances=3)
 
 
 def answer_parse(model: Model, request: ParseRequest) -> ParseAnswer:
@@ -90,17 +53,70 @@ def answer_parse(model: Model, request: ParseRequest) -> ParseAnswer:
     if not request.utterances:
         with naming("world"):
             model.parser.domain.parse_world(request.world)
-        return ParseAnswer(readings=[], unknown_words=[], unread_words=[], pictures=_pictures(model, [request.world]))
+        return ParseAnswer(
+            readings=[],
+            outcomes=[],
+            understood=False,
+            unknown_words=[],
+            unread_words=[],
+            pictures=_pictures(model, [request.world]),
+        )
     best = min(READINGS, model.parser.config.run.evaluation_beam)
     room = next(room for room in ROOMS if len(request.utterances) <= room)
     found = model.parser.parse(request.world, request.utterances, best, room, request.begin)
     worlds = [world for reading in found.readings for world in reading.worlds]
+    places = {id(reading): place for place, reading in enumerate(found.readings)}
     return ParseAnswer(
-        readings=[_reading(model.domain, reading) for reading in found.readings],
+        readings=[_reading(model, found, reading) for reading in found.readings],
+        outcomes=[
+            OutcomeFound(
+                world=outcome.world,
+                confidence=outcome.confidence,
+                readings=[places[id(reading)] for reading in outcome.readings],
+            )
+            for outcome in found.outcomes
+        ],
+        understood=found.understood,
         unknown_words=list(found.unknown_words),
         unread_words=list(found.unread_words),
         pictures=_pictures(model, [request.world, *worlds]),
     )
+
+
+def answer_explain(model: Model, request: ExplainRequest) -> Explanation:
+    """Why an instruction cannot be done in a world: what it means in most other worlds, executed in this one."""
+    domain = model.parser.domain
+    with naming("world"):
+        domain.parse_world(request.world)
+    if model.domain not in GRAMMARS:
+        return Explanation(reason=None)
+    try:
+        execute(domain, request.world, _usual_meaning(model, request.utterance))
+    except InvalidProgram as error:
+        return Explanation(reason=_in_plain_words(error.reason.removeprefix(f"{error.token}: "), model.domain))
+    return Explanation(reason=None)
+
+
+@functools.lru_cache(4096)
+def _usual_meaning(model: Model, utterance: str) -> str:
+    """The command that an instruction has in most worlds in which it is understood; empty if there is none."""
+    rows = [one.row for one in random_rows(model.domain)[:OTHER_WORLDS]]
+    worlds = [str(row.worlds[place % len(row.worlds)]) for place, row in enumerate(rows)]
+    parses = model.parser.parse_many([(world, [utterance]) for world in worlds], room=ROOMS[0], begin=())
+    meanings = Counter(parse.readings[0].commands[0] for parse in parses if parse.understood)
+    command, count = meanings.most_common(1)[0] if meanings else ("", 0)
+    return command if count >= max(LEAST_WORLDS, meanings.total() / 2) else ""
+
+
+def _colour(thing: str, name: str) -> str:
+    return f"only {name}" if thing == "only" else f"a {name} {thing.removeprefix('a ')}"
+
+
+def _in_plain_words(reason: str, domain: str) -> str:
+    """A reason with the names of colours in place of their letters."""
+    names = ALCHEMY_NAMES if domain == "alchemy" else NAMES
+    reason = re.sub(r"\ba (shirt|hat) e\b", r"no \1", reason)
+    return re.sub(r"\b(a shirt|a hat|only) ([rygopb])\b", lambda found: _colour(found[1], names[found[2]]), reason)
 
 
 def answer_search(model: Model, request: SearchRequest) -> SearchAnswer:
@@ -133,17 +149,20 @@ def _space(found: Inspection, drawing: str) -> SpaceSearched:
     )
 
 
-def _reading(domain: str, reading: Reading) -> ReadingFound:
-    parts = zip(reading.commands, reading.command_probabilities, reading.worlds, strict=True)
+def _reading(model: Model, found: Parse, reading: Reading) -> ReadingFound:
+    words = tell_all(model.domain, found.world, reading.worlds, reading.commands)
+    parts = zip(reading.commands, words, reading.command_confidences, reading.worlds, strict=True)
     commands = [
         CommandRead(
-            tokens=command.split(), words=in_words(domain, command.split()), probability=probability, world=world
+            tokens=command.split(),
+            words=said,
+            confidence=confidence,
+            doubtful=confidence < model.parser.threshold,
+            world=world,
         )
-        for command, probability, world in parts
+        for command, said, confidence, world in parts
     ]
-    return ReadingFound(
-        commands=commands, probability=reading.probability, confidence=reading.confidence, share=reading.share
-    )
+    return ReadingFound(commands=commands, probability=reading.probability, confidence=reading.confidence)
 
 
 def _pictures(model: Model, worlds: Iterable[str]) -> dict[str, str]:

@@ -15,24 +15,31 @@ from starlette.exceptions import HTTPException
 
 from vbsix import __version__
 from vbsix.data.synthetic.corpus import GRAMMARS
-from vbsix.playground.answers import answer_parse, answer_search, examples
-from vbsix.playground.limits import AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
+from vbsix.playground.answers import answer_explain, answer_parse, answer_search, random_rows
+from vbsix.playground.examples import EXAMPLES
+from vbsix.playground.feedback import Feedback
+from vbsix.playground.limits import LOOPBACK, AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
+    ExplainRequest,
+    Explanation,
+    FeedbackRequest,
+    KnownExample,
     ModelInfo,
     ModelName,
     Models,
     ParseAnswer,
     ParseRequest,
     Problem,
-    RandomExample,
+    RandomWorld,
+    Saved,
     SearchAnswer,
     SearchRequest,
 )
 from vbsix.playground.models import Model
+from vbsix.playground.preparing import Preparation
 from vbsix.utilities.errors import UnknownName, VbsixError
 
 STATIC = Path(__file__).parent / "static"
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -54,13 +61,21 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
+def create_app(
+    models: Mapping[str, Model] | Preparation,
+    *,
+    hosts: Sequence[str] = LOOPBACK,
+    feedback: Path | None = None,
+) -> FastAPI:
     """The playground of some models.
 
     Args:
-        models: by name. Nothing else can be asked for, and no name is ever a path.
-        hosts: names that the server answers to, so that no other site's page can speak to it; `*` for any.
+        models: by name, or while they are prepared. Nothing else can be asked for, and no name is ever a path.
+        hosts: names that the server answers to, so that no other site's page can speak to it.
+        feedback: the folder in which corrections are saved; None saves none.
     """
+    prepared = models if isinstance(models, Preparation) else Preparation(models)
+    box = None if feedback is None else Feedback(feedback)
     app = FastAPI(
         title="vbsix playground",
         version=__version__,
@@ -76,25 +91,23 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
     _handle_errors(app)
 
     def model_of(name: str) -> Model:
-        if name not in models:
-            raise HTTPException(404, str(UnknownName("model", name, models)))
-        return models[name]
+        if name not in prepared.models:
+            raise HTTPException(404, str(UnknownName("model", name, prepared.models)))
+        return prepared.models[name]
 
     @app.get("/api/models", tags=["api"], responses={status: _PROBLEMS[status] for status in (400, 408, 413)})
     async def list_models() -> Models:
         """The models that can be asked."""
-        return Models(models=[_describe(model) for model in models.values()])
+        known = [_describe(model, name in prepared.ready) for name, model in list(prepared.models.items())]
+        return Models(models=known, preparing=prepared.words, feedback=box is not None)
 
     @app.get("/api/random", tags=["api"], responses=_PROBLEMS)
-    async def give_random_example(model: Annotated[ModelName, Query()]) -> RandomExample:
-        """A random world of a model's domain with instructions for it, out of the built-in corpus."""
+    async def give_random_world(model: Annotated[ModelName, Query()]) -> RandomWorld:
+        """A random world of a model's domain, out of the built-in corpus."""
         domain = model_of(model).domain
         if domain not in GRAMMARS:
             raise HTTPException(404, f"there are no random worlds of {domain}.")
-        made = random.choice(examples(domain))
-        return RandomExample(
-            world=str(made.row.worlds[0]), utterances=list(made.row.utterances), target=str(made.row.worlds[-1])
-        )
+        return RandomWorld(world=str(random.choice(random_rows(domain)).row.worlds[0]))
 
     @app.post("/api/parse", tags=["api"], responses=_PROBLEMS)
     async def parse(request: ParseRequest, http: Request) -> ParseAnswer:
@@ -106,11 +119,24 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
         """How programs for a target world are found, in execution space and in program space."""
         return await searches.run(answer_search, model_of(request.model), request, receive=http.receive)
 
-    @app.get("/", include_in_schema=False)
+    @app.post("/api/explain", tags=["api"], responses=_PROBLEMS)
+    async def explain(request: ExplainRequest, http: Request) -> Explanation:
+        """Why an instruction cannot be done in a world, where that is why it was not understood."""
+        return await searches.run(answer_explain, model_of(request.model), request, receive=http.receive)
+
+    @app.post("/api/feedback", tags=["api"], responses=_PROBLEMS)
+    async def save_feedback(request: FeedbackRequest, http: Request) -> Saved:
+        """Saves instructions with the world that they should lead to, as an example to learn from."""
+        model = model_of(request.model)
+        if box is None:
+            raise HTTPException(404, "corrections are not saved: start the server with --feedback FOLDER.")
+        return Saved(saved=await searches.run(box.save, model, request, receive=http.receive))
+
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
-    @app.get("/docs", include_in_schema=False)
+    @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
     async def documentation() -> FileResponse:
         return FileResponse(STATIC / "docs.html")
 
@@ -118,7 +144,7 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
     return app
 
 
-def _describe(model: Model) -> ModelInfo:
+def _describe(model: Model, ready: bool) -> ModelInfo:
     provenance = {
         name: value for name, value in model.parser.provenance.items() if isinstance(value, str | int | float)
     }
@@ -126,7 +152,13 @@ def _describe(model: Model) -> ModelInfo:
         name=model.name,
         domain=model.domain,
         critic=model.critic is not None,
-        examples=model.domain in GRAMMARS,
+        examples=[
+            KnownExample(title=one.title, world=one.world, utterances=list(one.utterances), target=one.target)
+            for one in EXAMPLES.get(model.domain, ())
+        ],
+        random=model.domain in GRAMMARS,
+        ready=ready,
+        accuracy={length: float(share) for length, share in model.accuracy.items()},
         provenance=provenance,
     )
 

@@ -13,6 +13,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+"""Names of this machine, as only its own browsers know them."""
 MOST_BYTES = 64 * 1024
 """Of the body of a request."""
 MOST_HEARD = 16 * 1024 * 1024
@@ -110,14 +112,14 @@ class LimitBody:
 
 
 class KnownHosts:
-    """Refuses requests to names other than these (`*` for any): a site can let its own name mean this machine."""
+    """Refuses requests to names other than these: a site can let its own name mean this machine."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]):
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
-        if scope["type"] == "http" and "*" not in self.hosts:
+        if scope["type"] == "http":
             name = re.sub(r":\d*$", "", Headers(scope=scope).get("host", "")).lower()
             app = app if name in self.hosts else _refuse(400, "this server does not answer to that name.")
         await app(scope, receive, send)

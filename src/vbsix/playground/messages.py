@@ -43,8 +43,29 @@ class SearchRequest(_Strict):
     critic: Annotated[bool, Field(description="Whether the model's critic ranks, if it has one.")] = True
 
 
+class ExplainRequest(_Strict):
+    model: ModelName
+    world: Annotated[World, Field(description="The world that the instruction is given in.")]
+    utterance: Utterance
+
+
+class FeedbackRequest(_Strict):
+    model: ModelName
+    world: World
+    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_UTTERANCES)
+    target: Annotated[World, Field(description="The world that should have come out.")]
+
+
 class _Answer(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class KnownExample(_Answer):
+    title: str
+    world: str
+    utterances: list[str]
+    target: str
+    """The world that the instructions lead to."""
 
 
 class ModelInfo(_Answer):
@@ -52,28 +73,38 @@ class ModelInfo(_Answer):
     domain: str
     critic: bool
     """Whether it has one."""
-    examples: bool
+    examples: list[KnownExample]
+    """Instructions whose outcome is known."""
+    random: bool
     """Whether there are random worlds of its domain."""
+    ready: bool
+    """Whether everything that parses need is compiled; before that, an answer takes longer."""
+    accuracy: dict[str, float]
+    """The share of right outcomes on its dev data, by number of instructions."""
     provenance: dict[str, str | int | float]
     """Method, steps, seed, name of the data and version that the model comes from."""
 
 
 class Models(_Answer):
     models: list[ModelInfo]
+    preparing: str | None
+    """What the server is preparing, and for how long; none once everything is ready."""
+    feedback: bool
+    """Whether corrections are saved."""
 
 
-class RandomExample(_Answer):
+class RandomWorld(_Answer):
     world: World
-    utterances: list[str]
-    target: str
 
 
 class CommandRead(_Answer):
     tokens: list[str]
     words: str | None
-    """The same in words; none in domains of one's own."""
-    probability: float
-    """Given the commands before."""
+    """What it does, in words; none in domains of one's own."""
+    confidence: float
+    """How probable it is that the command is right, given those before."""
+    doubtful: bool
+    """Whether it is too improbable, or its instruction has too many rare or unknown words, to count as understood."""
     world: str
     """After the command."""
 
@@ -81,19 +112,39 @@ class CommandRead(_Answer):
 class ReadingFound(_Answer):
     commands: list[CommandRead]
     probability: float
+    """Of the program, as the policy has it."""
     confidence: float
-    """The probability of its last world, divided by that of all readings that the beam found."""
-    share: float
-    """Its own probability, divided by that of all complete programs in the beam."""
+    """How probable it is that its last world is right, calibrated on dev."""
+
+
+class OutcomeFound(_Answer):
+    world: str
+    confidence: float
+    readings: list[int]
+    """The places of the readings that end in this world, the most probable first."""
 
 
 class ParseAnswer(_Answer):
     readings: list[ReadingFound]
     """The most probable first; none if there are no utterances, or the beam found no program."""
+    outcomes: list[OutcomeFound]
+    """The readings grouped by their last world."""
+    understood: bool
+    """Whether no command of the first reading is doubtful."""
     unknown_words: list[str]
     unread_words: list[str]
     pictures: dict[str, str]
     """Each world of the answer as SVG, or as HTML text in domains of one's own."""
+
+
+class Explanation(_Answer):
+    reason: str | None
+    """Why what the instruction usually means cannot be done in this world; none if that is not the problem."""
+
+
+class Saved(_Answer):
+    saved: int
+    """How many corrections the file has now."""
 
 
 class ProgramFound(_Answer):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from vbsix.data.dataset import Dataset
 from vbsix.evaluation.accuracy import Predicted
 from vbsix.evaluation.spurious import Shares, predict_longest, spurious_shares
+from vbsix.runs.calibration import calibrate_run
 from vbsix.runs.folder import Run, resume_command, save_result
 from vbsix.runs.loop import Interrupted, Observer, Trained, train
 
@@ -34,5 +35,6 @@ def measure_run(run: Run, dataset: Dataset, trained: Trained) -> Measured:
     networks = trained.learners.networks
     predictions = predict_longest(dataset, networks, run.config)
     spurious = spurious_shares(dataset, networks, run.config, predictions)
+    calibrate_run(run, dataset, networks.policy)
     result = save_result(run, trained.accuracies, trained.best, trained.seconds, spurious)
     return Measured(predictions, spurious, result)

@@ -40,10 +40,21 @@ class Reading:
     probability: float
     """Of the program; for an ensemble, of all programs found that lead to its last world."""
     confidence: float
-    """How probable its last world is: the probability of the programs that lead there (among the 256 best), divided by
-    that of all complete programs in the beam."""
+    """How probable it is that its last world is right. A parser calibrates it on dev; see `Parser.parse`."""
     share: float
     """Its probability, divided by that of all complete programs in the beam."""
+    command_confidences: tuple[float, ...] = ()
+    """How probable it is that each command is right, given those before it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The readings that end in the same world."""
+
+    world: str
+    confidence: float
+    readings: tuple[Reading, ...]
+    """The most probable first."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +71,21 @@ class Parse:
     """Words at the end of utterances that are longer than the model reads."""
     domain: str = ""
     """The name of the language."""
+    understood: bool = True
+    """False if a command of the best reading is too doubtful: its words are rare or unknown, or it is improbable."""
 
     @property
     def confidence(self) -> float:
         """That of the best reading."""
         return self.readings[0].confidence if self.readings else 0.0
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The readings grouped by their last world, the most probable reading's first."""
+        groups: dict[str, list[Reading]] = {}
+        for reading in self.readings:
+            groups.setdefault(reading.worlds[-1], []).append(reading)
+        return tuple(Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items())
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)

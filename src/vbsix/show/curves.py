@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from vbsix.evaluation.accuracy import WHOLE
 from vbsix.runs.folder import open_run
@@ -89,11 +90,12 @@ def draw_curve(axes: Axes, label: str, points: Curve, colour: str | None = None)
 
 
 def prepare(axes: Axes, title: str, share: bool = False) -> None:
-    """Makes a panel ready for curves; those of a share lie between 0 and 1."""
+    """Makes a panel ready for curves; those of a share lie between 0 and 100%."""
     axes.set(title=title, xlabel="steps")
     axes.grid(alpha=0.3)
     if share:
         axes.set_ylim(-0.02, 1.02)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -17,7 +17,7 @@ from vbsix.runs.metrics import Row
 from vbsix.search.prediction import Parse, Reading
 from vbsix.show.html import code, heading, image, note, page_part, table, world_card
 from vbsix.show.learning_curve import draw_learning_curve
-from vbsix.show.phrases import in_words
+from vbsix.show.phrases import tell_all
 from vbsix.show.searching import Search
 from vbsix.show.svg.elements import plain, tag
 from vbsix.show.svg.states import probability
@@ -27,29 +27,26 @@ USAGE = 'parser.parse(world, ["an instruction", "another"])'
 
 
 def parse_html(parse: Parse) -> str:
-    """The worlds and commands of the best reading, and the other readings in short."""
+    """The worlds and commands of the best reading, and the other outcomes in short."""
     domain, first = parse.domain, world_card(parse.domain, parse.world)
     if not parse.readings:
         instructions = table([[plain(text)] for text in parse.utterances])
         return page_part(heading("No program found"), instructions, first, _words(parse))
-    best, *others = parse.readings
-    rows = [["", "", "", first]]
-    steps = zip(parse.utterances, best.commands, best.command_probabilities, best.worlds, strict=True)
-    for utterance, command, share, world in steps:
-        rows.append([plain(utterance), _command(domain, command), f"{share:.2f}", world_card(domain, world)])
-    parts = [table(rows, ["instruction", "command", "probability", "world"]), _confidence(best), _words(parse)]
+    best = parse.readings[0]
+    rows = [["", "", first]]
+    words = tell_all(domain, parse.world, best.worlds, best.commands)
+    for utterance, command, said, world in zip(parse.utterances, best.commands, words, best.worlds, strict=True):
+        rows.append([plain(utterance), code(command) + (note(said) if said else ""), world_card(domain, world)])
+    parts = [table(rows, ["instruction", "command", "world"]), _confidence(parse), _words(parse)]
+    others = [outcome.readings[0] for outcome in parse.outcomes[1:]]
     if others:
-        parts += [heading("Other readings"), _others(domain, others)]
+        parts += [heading("Other outcomes"), _others(domain, others)]
     return page_part(*parts)
 
 
-def _command(domain: str, command: str) -> str:
-    words = in_words(domain, command.split())
-    return code(command) + (note(words) if words else "")
-
-
-def _confidence(reading: Reading) -> str:
-    return tag("div", "confidence ", tag("b", f"{reading.confidence:.2f}"))
+def _confidence(parse: Parse) -> str:
+    doubt = "" if parse.understood else note("not understood: this is a guess")
+    return tag("div", "confidence ", tag("b", f"{parse.confidence:.0%}")) + doubt
 
 
 def _words(parse: Parse) -> str:
@@ -63,7 +60,7 @@ def _others(domain: str, readings: Sequence[Reading]) -> str:
         [
             "".join(tag("div", code(command)) for command in reading.commands),
             world_card(domain, reading.worlds[-1]),
-            f"{reading.confidence:.2f}",
+            f"{reading.confidence:.0%}",
         ]
         for reading in readings
     ]

@@ -1,132 +1,167 @@
-"""Commands in plain words: `all-objects 1 index ARemove` is "remove shape 1"."""
+"""What a command did, in plain words: "pour beaker 3 into beaker 5", "the person who just entered leaves".
+
+The words follow from the worlds before and after the command, so that all references are resolved. Where the command
+refers to an earlier one, the words say so too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from vbsix.show.svg.worlds import ALCHEMY_NAMES, NAMES
 
-Rule = tuple[int, Callable[..., str]]
-"""How many elements a token takes off the stack, and what it makes of their words."""
-_ALL = "all"
-_ORDINALS = ("", "first", "second", "third")
+NOTHING = "nothing changes"
+ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
+UNITS = ("no units", "one unit", "two units", "three units", "four units")
 
 
-def in_words(domain: str, command: Sequence[str]) -> str | None:
-    """What a command says; None where it is not known, as in domains of one's own."""
-    rules, stack = RULES.get(domain, {}), []
-    for token in command:
-        takes, say = _repeat(len(stack)) if token == "H0" else rules.get(token, (1, str))
-        if token not in rules or takes > len(stack):
-            return None
-        arguments = [stack.pop() for _ in range(takes)][::-1]
-        stack.append(say(*arguments))
-    return stack[0] if len(stack) == 1 else None
+@dataclass(frozen=True)
+class Change:
+    """What a command did."""
+
+    words: Callable[[str, str], str]
+    """The sentence, from what to call the first and the second thing."""
+    things: tuple[tuple[int, str], ...]
+    """Where the things were, and what to call them."""
+    after: Mapping[int, str]
+    """What to call, in the next command, the thing that is at a place after this one."""
 
 
-def _repeat(size: int) -> Rule:
-    """H0 takes the number of a command, and all that lies below it as arguments."""
+def tell(domain: str, worlds: Sequence[str], commands: Sequence[str]) -> str | None:
+    """What the last of some commands did; None where it is not known, as in domains of your own.
 
-    def say(*stack: str) -> str:
-        which = _command(stack[-1])
-        arguments = " and ".join(stack[:-1]).replace(f"{which}'s", "its")
-        return f"do as in {which} with {arguments}" if arguments else f"do as in {which}"
-
-    return max(size, 1), say
-
-
-def _command(number: str) -> str:
-    return "the last command" if number == "-1" else f"command {number}"
-
-
-def _index(noun: str, nouns: str) -> Rule:
-    def say(among: str, number: str) -> str:
-        if number == "-1":
-            return f"the last {noun}" if among == _ALL else f"the last of {among.replace(noun, nouns)}"
-        if not number.isdigit():
-            return f"the {noun} whose number is {number}"
-        return f"{noun} {number}" if among == _ALL else f"number {number} of {among.replace(noun, nouns)}"
-
-    return 2, say
+    Args:
+        domain: the name of the language.
+        worlds: the first world, and the world after each command.
+        commands: the tokens of each command.
+    """
+    change_of = _CHANGES.get(domain)
+    if change_of is None:
+        return None
+    try:
+        return _tell(change_of, worlds, commands)
+    except (IndexError, KeyError, StopIteration, ValueError):
+        return None  # a domain of your own that has the name of a built-in one, and other worlds
 
 
-def _position(number: str) -> str:
-    return {"-1": "the right end"}.get(number, f"position {number}" if number.isdigit() else number)
+def _tell(
+    change_of: Callable[[Sequence[str], Sequence[str]], Change], worlds: Sequence[str], commands: Sequence[str]
+) -> str:
+    before, after = _cells(worlds[-2]), _cells(worlds[-1])
+    if before == after:
+        return NOTHING
+    change = change_of(before, after)
+    recalled: Mapping[int, str] = {}
+    refers = any(token in ("H0", "H1", "H2", "H3") for token in commands[-1].split())
+    if refers and len(worlds) > 2 and worlds[-3] != worlds[-2]:
+        recalled = change_of(_cells(worlds[-3]), before).after
+    named = [recalled[place].format(name) if place in recalled else name for place, name in change.things]
+    return change.words(*[*named, "", ""][:2])
 
 
-def _constants(tokens: str) -> dict[str, Rule]:
-    return {token: (0, lambda token=token: token) for token in tokens.split()}
+def tell_all(domain: str, world: str, worlds: Sequence[str], commands: Sequence[str]) -> list[str | None]:
+    """What each of some commands did, from a first world on."""
+    every = [world, *worlds]
+    return [tell(domain, every[: number + 1], commands[:number]) for number in range(1, len(commands) + 1)]
 
 
-def _colours(names: Mapping[str, str]) -> dict[str, Rule]:
-    return {letter: (0, lambda name=name: name) for letter, name in names.items()}
+def _scene(before: Sequence[str], after: Sequence[str]) -> Change:
+    changed = _differences(before, after)
+    left = [place for place in changed if before[place] != "__" and after[place] == "__"]
+    come = [place for place in changed if before[place] == "__" and after[place] != "__"]
+    if left and come:
+        (origin, *_), (goal, *_) = left, come
+        return Change(
+            lambda person, _: f"{person} moves to position {goal + 1}",
+            ((origin, _person(before[origin])),),
+            {goal: "the person who just moved"},
+        )
+    if come:
+        goal = come[0]
+        who = _person(after[goal]).replace("the", "a", 1)
+        return Change(
+            lambda *_: f"{who} enters at position {goal + 1}",
+            (),
+            {goal: "the person who just entered"},
+        )
+    if left:
+        return Change(
+            lambda person, _: f"{person} leaves",
+            ((left[0], f"{_person(before[left[0]])} at position {left[0] + 1}"),),
+            {},
+        )
+    one, other = changed
+    return Change(
+        lambda person, second: f"{person} and {second} swap hats",
+        tuple((place, _person(before[place])) for place in (one, other)),
+        dict.fromkeys((one, other), "{}, who just swapped hats,"),
+    )
 
 
-def _language(noun: str, nouns: str, numbers: int, recalled: int, own: Mapping[str, Rule]) -> dict[str, Rule]:
-    """The tokens that all domains share, H1 up to that of `recalled`, and a domain's own."""
-    return {
-        **_constants(" ".join(map(str, range(1, numbers + 1))) + " -1"),
-        "all-objects": (0, lambda: _ALL),
-        "index": _index(noun, nouns),
-        "H0": (1, str),
-        **{
-            f"H{place}": (1, lambda number, place=place: f"{_command(number)}'s {_ORDINALS[place]} argument")
-            for place in range(1, recalled + 1)
-        },
-        **own,
-    }
+def _person(cell: str) -> str:
+    hat = "no hat" if cell[1] == "_" else f"{'an' if cell[1] == 'o' else 'a'} {NAMES[cell[1]]} hat"
+    return f"the person in {NAMES[cell[0]]} with {hat}"
 
 
-def _hat(colour: str) -> str:
-    return "no hat" if colour == "no" else f"{'an' if colour == 'orange' else 'a'} {colour} hat"
+def _alchemy(before: Sequence[str], after: Sequence[str]) -> Change:
+    changed = _differences(before, after)
+    sizes = {place: len(after[place].strip("_")) - len(before[place].strip("_")) for place in changed}
+    if len(changed) == 2:
+        origin, goal = sorted(changed, key=sizes.__getitem__)
+        return Change(
+            lambda one, other: f"pour {one} into {other}",
+            ((origin, _beaker(origin)), (goal, _beaker(goal))),
+            {goal: "{}, the one just filled", origin: "{}, the one just emptied"},
+        )
+    (place,) = changed
+    things = ((place, _beaker(place)),)
+    if sizes[place] == 0:
+        brown = ALCHEMY_NAMES["b"]
+        return Change(lambda one, _: f"mix {one} (it turns {brown})", things, {place: "{}, the one just mixed"})
+    if after[place] == "_":
+        return Change(lambda one, _: f"empty {one}", things, {place: "{}, the one just emptied"})
+    units = UNITS[-sizes[place]]
+    return Change(lambda one, _: f"pour out {units} of {one}", things, {place: "{}, the same one as before"})
 
 
-def _create(position: str, shirt: str, hat: str) -> str:
-    return f"a person in {shirt} with {_hat(hat)} comes to {_position(position)}"
+def _beaker(place: int) -> str:
+    return f"beaker {place + 1}"
 
 
-RULES: Mapping[str, Mapping[str, Rule]] = {
-    "scene": _language(
-        "person",
-        "people",
-        10,
-        3,
-        {
-            **_colours(NAMES | {"e": "no"}),
-            "PShirt": (1, lambda shirt: f"the person in {shirt}"),
-            "PHat": (1, lambda hat: f"the person with {_hat(hat)}"),
-            "DShirtHat": (2, lambda shirt, hat: f"the person in {shirt} with {_hat(hat)}"),
-            "PLeft": (1, lambda person: f"the place left of {person}"),
-            "PRight": (1, lambda person: f"the place right of {person}"),
-            "ALeave": (1, lambda person: f"{person} leaves"),
-            "ASwapHats": (2, lambda one, other: f"{one} and {other} swap hats"),
-            "AMove": (2, lambda person, position: f"{person} moves to {_position(position)}"),
-            "ACreate": (3, _create),
-        },
-    ),
-    "alchemy": _language(
-        "beaker",
-        "beakers",
-        7,
-        2,
-        {
-            **_colours(ALCHEMY_NAMES),
-            "X1/1": (0, lambda: "all"),
-            "PColor": (1, lambda colour: f"the {colour} beaker"),
-            "APour": (2, lambda origin, destination: f"pour {origin} into {destination}"),
-            "AMix": (1, lambda beaker: f"mix {beaker}"),
-            "ADrain": (2, lambda beaker, amount: f"drain {amount} of {beaker}"),
-        },
-    ),
-    "tangrams": _language(
-        "shape",
-        "shapes",
-        5,
-        2,
-        {
-            "AAdd": (2, lambda position, shape: f"put {shape} at {_position(position)}"),
-            "ASwap": (2, lambda one, other: f"swap {one} and {other}"),
-            "ARemove": (1, lambda shape: f"remove {shape}"),
-        },
-    ),
+def _tangrams(before: Sequence[str], after: Sequence[str]) -> Change:
+    if len(after) < len(before):
+        gone = next(place for place in range(len(before)) if place == len(after) or before[place] != after[place])
+        return Change(lambda one, _: f"remove {one}", ((gone, _figure(gone)),), {})
+    if len(after) > len(before):
+        new = next(place for place in range(len(after)) if place == len(before) or before[place] != after[place])
+        return Change(
+            lambda *_: f"put the removed figure back in {ORDINALS[new + 1]} place",
+            (),
+            {new: "{}, the one just put back"},
+        )
+    one, other = _differences(before, after)
+    return Change(
+        lambda first, second: f"swap {first} and {second}",
+        tuple((place, _figure(place)) for place in (one, other)),
+        dict.fromkeys((one, other), "{}"),
+    )
+
+
+def _figure(place: int) -> str:
+    return f"the {ORDINALS[place + 1]} figure"
+
+
+def _cells(world: str) -> list[str]:
+    return [word.partition(":")[2] for word in world.split()]
+
+
+def _differences(before: Sequence[str], after: Sequence[str]) -> list[int]:
+    return [place for place, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+
+
+_CHANGES: Mapping[str, Callable[[Sequence[str], Sequence[str]], Change]] = {
+    "scene": _scene,
+    "alchemy": _alchemy,
+    "tangrams": _tangrams,
 }

@@ -6,19 +6,23 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from vbsix import __version__
 from vbsix.config.toml import to_toml
 from vbsix.evaluation.error_analysis import (
     ReadStep,
     Share,
+    argument_confusion,
+    argument_shares,
     confident_mistakes,
     confusion,
     read_steps,
@@ -28,7 +32,7 @@ from vbsix.evaluation.error_analysis import (
 from vbsix.evaluation.report import Prediction, Report, report
 from vbsix.runs.folder import Run
 from vbsix.show.curves import as_label, plot_curves
-from vbsix.show.phrases import in_words
+from vbsix.show.phrases import tell_all
 from vbsix.show.svg import world_html
 from vbsix.show.svg.elements import plain, tag
 from vbsix.utilities.files import read_json
@@ -37,6 +41,10 @@ from vbsix.utilities.numbers import mean, mean_std, percent
 NOTHING_COUNTED = "There is nothing to count."
 MISTAKES = 6
 SPURIOUS = 4
+CONFUSIONS = 12
+SPLITS = {"held-out": "held-out phrasings"}
+PLAYGROUND = "http://127.0.0.1:8000"
+"""Where `vbsix serve` shows a run, unless it is told otherwise."""
 STYLE = Path(__file__).with_name("report.css")
 
 
@@ -58,20 +66,26 @@ class Examined:
         return self.run.config.domain
 
 
-def report_page(runs: Sequence[Examined]) -> str:
-    """The page."""
+def report_page(runs: Sequence[Examined], made: date | None = None) -> str:
+    """The page.
+
+    Args:
+        runs: what it is about.
+        made: the date of the report; None takes today.
+    """
     results = [report(one.by_seed) for one in runs]
     title = f"Report: {', '.join(one.name for one in runs)}"
     body = [
         tag("h1", plain(title)),
+        _note(f"Made on {made or date.today():%Y-%m-%d} with vbsix {__version__}."),
+        _contents(runs),
         *(tag("p", _headline(one, found), class_="headline") for one, found in zip(runs, results, strict=True)),
         _figure(_accuracy_figure(runs, results), "Accuracy by number of instructions, with 95% intervals"),
         _figure(
             plot_curves([one.run.folder for one in runs]),
             "While learning: hit accuracy, accuracy on dev, and the critic's error",
         ),
-        *(_section(one, found) for one, found in zip(runs, results, strict=True)),
-        tag("footer", f"Made by vbsix {__version__}."),
+        *(_section(number, one, found) for number, (one, found) in enumerate(zip(runs, results, strict=True))),
     ]
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -92,29 +106,59 @@ def _headline(one: Examined, found: Report) -> str:
     return tag("b", plain(f"{one.name}: {percent(accuracy)}%")) + plain(words)
 
 
-def _section(one: Examined, found: Report) -> str:
+SECTIONS = (
+    "Results",
+    "Calibration",
+    "By position of the instruction",
+    "By kind of command",
+    "By kind of reference",
+    "Commands taken for others",
+    "Arguments taken for others",
+    "The most confident mistakes",
+    "Spurious programs",
+)
+
+
+def _contents(runs: Sequence[Examined]) -> str:
+    """Links to all sections."""
+    of_run = lambda number: tag("ul", *(tag("li", _link(number, name, name)) for name in SECTIONS))  # noqa: E731
+    items = [tag("li", _link(number, "", one.name), of_run(number)) for number, one in enumerate(runs)]
+    return tag("nav", tag("details", tag("summary", "Contents"), tag("ul", *items)), aria_label="Contents")
+
+
+def _link(run: int, section: str, words: str) -> str:
+    return tag("a", plain(words), href=f"#{_anchor(run, section)}")
+
+
+def _anchor(run: int, section: str) -> str:
+    return f"run-{run + 1}" + (f"-{section.lower().replace(' ', '-')}" if section else "")
+
+
+def _section(number: int, one: Examined, found: Report) -> str:
     steps = [step for predictions in one.by_seed for step in read_steps(one.domain, predictions)]
-    parts = [
-        tag("h2", plain(one.name)),
-        _setting(one),
-        tag("h3", "Results"),
-        _results(found),
-        _note("accuracy: mean over seeds ± standard deviation. spurious: right, but through a wrong world."),
-        tag("h3", "By position of the instruction"),
-        _bars([_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: step.position)]),
-        tag("h3", "By kind of command"),
-        _bars([_share(share, share.name) for share in shares(steps, lambda step: step.kind)]),
-        _note("Of instructions that were read in the right world, those whose command led to the right one."),
-        tag("h3", "Commands taken for others"),
-        _confusion(steps),
-        _note("Rows: what should have happened. Columns: what did, by the change of the world."),
-        tag("h3", "The most confident mistakes"),
-        _examples(one, confident_mistakes(one.by_seed, MISTAKES), "No mistakes."),
-        tag("h3", "Spurious programs"),
-        _note("They come to the right world by the wrong way."),
-        _examples(one, spurious_examples(one.by_seed, SPURIOUS), "None were found."),
-    ]
-    return tag("section", *parts)
+    parts = {
+        "Results": _results(found)
+        + _note("accuracy: mean over seeds ± standard deviation. spurious: right, but through a wrong world.")
+        + _other_splits(one),
+        "Calibration": _calibration(found),
+        "By position of the instruction": _bars(
+            [_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: step.position)]
+        ),
+        "By kind of command": _bars([_share(share, share.name) for share in shares(steps, lambda step: step.kind)])
+        + _note("Of instructions that were read in the right world, those whose command led to the right one."),
+        "By kind of reference": _bars(
+            [_share(share, share.name) for share in shares(steps, lambda step: step.reference)]
+        )
+        + _note("How the instruction says what it is about, judging by its words."),
+        "Commands taken for others": _confusion(steps)
+        + _note("Rows: what should have happened. Columns: what did, by the change of the world."),
+        "Arguments taken for others": _arguments(steps),
+        "The most confident mistakes": _examples(one, confident_mistakes(one.by_seed, MISTAKES), "No mistakes."),
+        "Spurious programs": _note("They come to the right world by the wrong way.")
+        + _examples(one, spurious_examples(one.by_seed, SPURIOUS), "None were found."),
+    }
+    headed = [tag("h3", name, id=_anchor(number, name)) + parts[name] for name in SECTIONS]
+    return tag("section", tag("h2", plain(one.name), id=_anchor(number, "")), _setting(one), *headed)
 
 
 # Pictures.
@@ -130,6 +174,7 @@ def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Fig
         reach = np.maximum([means - low, high - means], 0)
         axes.errorbar(lengths, means, yerr=reach, marker="o", capsize=4, label=as_label(f"{one.name} ({one.domain})"))
     axes.set(xlabel="instructions", ylabel=f"accuracy on {runs[0].split}", ylim=(-0.03, 1.03))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xticks(sorted({int(name) for found in results for name in found.accuracy}))
     axes.grid(alpha=0.3)
     axes.legend(loc="best")
@@ -197,6 +242,42 @@ def _results(found: Report) -> str:
     return _table(["instructions", "examples", "accuracy, %", "95% interval, %", "spurious, %"], rows)
 
 
+def _other_splits(one: Examined) -> str:
+    """The accuracy at the end of training on splits other than the report's, such as held-out phrasings."""
+    path = one.run.folder / "result.json"
+    accuracies: dict[str, Any] = read_json(path).get("accuracy", {}) if path.exists() else {}
+    rows = [
+        [SPLITS.get(split, split), length, mean_std(shares, 100)]
+        for split, by_length in accuracies.items()
+        if split != one.split
+        for length, shares in by_length.items()
+    ]
+    return _table(["at the end of training", "instructions", "accuracy, %"], rows) if rows else ""
+
+
+def _calibration(found: Report) -> str:
+    """For each range of confidences, how often such predictions are right."""
+    rows = [
+        (
+            f"{100 * one.low:.0f} to {100 * one.high:.0f}%",
+            one.accuracy,
+            f"{percent(one.accuracy)}% of {one.count} right",
+        )
+        for one in found.calibration.bins
+        if one.count and one.accuracy is not None
+    ]
+    words = f"Calibration error: {percent(found.calibration.error)}%, the mean distance of confidence and accuracy."
+    return _bars(rows) + _note(f"Confidence of the predictions, and how many are right. {words}")
+
+
+def _arguments(steps: Sequence[ReadStep]) -> str:
+    """How often each argument is right where the kind of the command is, and what it is taken for."""
+    bars = _bars([_share(share, share.name) for share in argument_shares(steps)])
+    rows = [[name, wanted, done, str(count)] for name, wanted, done, count in argument_confusion(steps, CONFUSIONS)]
+    table = _table(["argument", "wanted", "done", "times"], rows) if rows else ""
+    return bars + _note("Of commands of the right kind. Numbers are positions, from the left.") + table
+
+
 def _confusion(steps: Sequence[ReadStep]) -> str:
     counts = confusion(steps)
     if not counts:
@@ -247,16 +328,27 @@ def _example(one: Examined, seed: int, prediction: Prediction) -> str:
     """The first world, then for each instruction the world that came of it beside the one that should have."""
     reading, row = prediction.parse.readings[0], prediction.row
     steps = [tag("div", _world(one.domain, prediction.parse.world, "at first"), class_="step")]
+    said = tell_all(one.domain, prediction.parse.world, reading.worlds, reading.commands)
     for place, utterance in enumerate(prediction.parse.utterances):
         command, right = reading.commands[place], prediction.right[place]
         worlds = _world(one.domain, reading.worlds[place], "right" if right else "predicted")
         if right is False:
             worlds += _world(one.domain, str(row.worlds[place + 1]), "should be")
-        words = in_words(one.domain, command.split())
+        words = said[place]
         text = tag("p", tag("q", plain(utterance)))
         text += tag("p", *([tag("b", plain(words)), " "] if words else []), tag("code", plain(command)))
         steps.append(
             tag("div", text, tag("div", worlds, class_="pair"), class_="step wrong" if right is False else "step")
         )
-    about = f"seed {seed}, confidence {prediction.parse.confidence:.2f}, {row.id}"
-    return tag("article", tag("p", plain(about), class_="quiet"), tag("div", *steps, class_="steps"))
+    about = f"seed {seed}, confidence {percent(prediction.parse.confidence)}%, {row.id}"
+    link = tag("a", "open in the playground", href=_playground_link(one, seed, prediction))
+    return tag("article", tag("p", plain(f"{about}; "), link, class_="quiet"), tag("div", *steps, class_="steps"))
+
+
+def _playground_link(one: Examined, seed: int, prediction: Prediction) -> str:
+    """Where the example is in a playground that serves the run: `vbsix serve RUN`."""
+    name = f"{one.name}, seed {seed}" if len(one.run.seeds) > 1 else one.name
+    pairs = [("view", "play"), ("domain", one.domain), ("model", name), ("world", prediction.parse.world)]
+    pairs += [("say", text) for text in prediction.parse.utterances]
+    pairs.append(("target", str(prediction.row.worlds[prediction.length])))
+    return f"{PLAYGROUND}/#{urlencode(pairs)}"

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import vbsix
 from vbsix.show.svg import Picture, document, inline, world_html, world_svg
+from vbsix.show.svg.worlds import FIGURES
 
 STAGE = "1:r_ 2:__ 3:by 4:__ 5:__ 6:__ 7:__ 8:__ 9:__ 10:po"
 BEAKERS = "1:ggg 2:_ 3:yo 4:_ 5:rr 6:_ 7:pbro"
@@ -16,7 +20,7 @@ def parse(picture: Picture) -> ElementTree.Element:
 
 
 def letters(picture: Picture) -> list[str]:
-    """What is written in bold: the letters of colours and the numbers of shapes."""
+    """What is written in bold: the letters of colours."""
     return [text.text or "" for text in parse(picture).iter("text") if text.get("font-weight") == "bold"]
 
 
@@ -53,8 +57,17 @@ def test_beakers_are_filled_from_the_bottom():
     assert orange < yellow
 
 
-def test_shapes_carry_their_numbers_in_the_order_of_the_row():
-    assert letters(world_svg("tangrams", ROW)) == ["0", "3", "4", "1", "2"]
+def test_figures_are_neutral_and_differ_in_their_outline_only():
+    """They carry no number, which would be taken for a position, and no colour."""
+    picture = world_svg("tangrams", ROW)
+    assert letters(picture) == []
+    figures = [path for path in parse(picture).iter("path") if path.get("fill")]
+    assert len({path.get("d") for path in figures}) == 5 and len({path.get("fill") for path in figures}) == 1
+
+
+def test_the_playground_offers_the_same_figures():
+    script = Path(vbsix.__file__).parent.joinpath("playground", "static", "worlds.js").read_text(encoding="utf-8")
+    assert dict(re.findall(r'(\d): "(M[^"]*)"', script)) == FIGURES
 
 
 @pytest.mark.parametrize(
@@ -64,7 +77,7 @@ def test_shapes_carry_their_numbers_in_the_order_of_the_row():
         ("scene", " ".join(f"{n}:__" for n in range(1, 11)), "an empty stage"),
         ("alchemy", BEAKERS, "beaker 2: empty; beaker 3: yellow, orange; "),
         ("alchemy", BEAKERS, "beaker 7: purple, brown, red, orange"),
-        ("tangrams", ROW, "position 1: shape 0, a triangle; position 2: shape 3, a circle; "),
+        ("tangrams", ROW, "position 1: figure A; position 2: figure D; "),
         ("tangrams", "", "an empty row"),
     ],
 )

@@ -43,12 +43,12 @@ function drawModel(model, answer, usual) {
   article.classList.toggle("differs", differs);
   article.append(
     figure,
-    h("p", {}, differs && h("mark", {}, "another world"), ` confidence ${share(reading.confidence)}`),
+    h("p", {}, differs && h("mark", {}, "another world"), answer.understood ? ` confidence ${share(reading.confidence)}` : " not understood: a guess"),
     h(
       "ol",
       {},
-      reading.commands.map(({ words, tokens, probability }) =>
-        h("li", {}, `${words ?? tokens.join(" ")} `, h("span", { className: "quiet" }, share(probability)))
+      reading.commands.map(({ words, tokens }) =>
+        h("li", {}, words ?? tokens.join(" "))
       )
     )
   );

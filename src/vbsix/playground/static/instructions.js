@@ -1,6 +1,6 @@
 // The list of instructions: a line for each with what became of it, and an empty one for the next.
 
-import { $, h, share } from "./dom.js";
+import { $, h } from "./dom.js";
 import { show } from "./worlds.js";
 
 /** Keeps the list; lines stay the same elements, so that typing is not disturbed. */
@@ -77,7 +77,7 @@ export function instructionList({ most, onchange, oncommit, onselect }) {
   }
 
   /** Shows beside each line its command and the world after it; `step` is the one that the stage shows. */
-  function showReading(reading, pictures, step) {
+  function showReading(reading, pictures, step, unknown = [], reasons = []) {
     lines.forEach((line) => {
       const { outcome, figure, result, element } = line;
       const place = saying().indexOf(line);
@@ -85,14 +85,19 @@ export function instructionList({ most, onchange, oncommit, onselect }) {
       element.classList.toggle("current", Boolean(command) && place + 1 === step);
       result.hidden = !command;
       if (!command) {
+        element.classList.remove("doubtful");
         outcome.replaceChildren();
         return;
       }
+      const marked = underline(line.input.value, unknown);
       outcome.replaceChildren(
+        marked ? h("span", { className: "said" }, marked) : "",
+        reasons[place] ? h("span", { className: "doubt" }, `Cannot be done: ${reasons[place]}. A guess:`) : "",
+        command.doubtful && !reasons[place] ? h("span", { className: "doubt" }, "Not sure. A guess:") : "",
         h("span", { className: "words" }, command.words ?? ""),
-        h("code", {}, command.tokens.join(" ")),
-        h("span", { className: "quiet" }, `probability ${share(command.probability)}`)
+        h("code", {}, command.tokens.join(" "))
       );
+      element.classList.toggle("doubtful", command.doubtful || Boolean(reasons[place]));
       result.setAttribute("aria-label", `Show the world after instruction ${place + 1}`);
       show(figure, pictures[command.world], { moving: false });
     });
@@ -100,4 +105,12 @@ export function instructionList({ most, onchange, oncommit, onselect }) {
 
   const next = () => lines.find((line) => !says(line)) ?? lines.at(-1);
   return { update, showReading, focusNext: () => next().input.focus() };
+}
+
+/** The text with its unknown words underlined; null if it has none. */
+function underline(text, unknown) {
+  const known = new Set(unknown);
+  const parts = text.split(/(\s+)/);
+  if (!parts.some((part) => known.has(part.toLowerCase()))) return null;
+  return parts.map((part) => (known.has(part.toLowerCase()) ? h("u", { className: "unknown", title: "an unknown word" }, part) : part));
 }

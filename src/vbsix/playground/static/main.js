@@ -2,20 +2,30 @@
 
 import { drawComparison } from "./compare.js";
 import { $, ask, h, pause } from "./dom.js";
+import { feedbackForm } from "./feedback.js";
 import { instructionList } from "./instructions.js";
-import { drawReadings } from "./play.js";
+import { drawOutcomes } from "./play.js";
 import { searchPanel } from "./search.js";
 import { worldView } from "./worlds.js";
 
 const DOMAINS = ["scene", "alchemy", "tangrams"];
+const ABOUT = {
+  scene: "People in coloured shirts, some with hats, stand on a stage of ten positions: they enter, leave, move and swap hats.",
+  alchemy: "Seven beakers hold up to four coloured units each: pour one into another, pour units out, or mix what is inside.",
+  tangrams: "Up to five figures stand in a row: remove one, put it back somewhere, or swap two. They have no names; say the first figure, the last one, it.",
+};
 const MOST_INSTRUCTIONS = 10;
 const MOST_SEARCHED = 5;
 const DEBOUNCE = 30;
 const SEARCH_DEBOUNCE = 300;
+const EXPLAIN_DEBOUNCE = 500;
+const POLL = 1000;
 const VIEWS = ["play", "search", "compare"];
 const UNREAD = { kept: [], read: [] }; // no command is chosen by hand
 
 let models = [];
+let savesFeedback = false;
+let reasons = []; // why instructions are impossible, by place, where that is known
 let state = null;
 let answer = null; // of the last parse
 let step = 0;
@@ -53,13 +63,18 @@ async function fromAddress() {
     view: VIEWS.includes(given.get("view")) ? given.get("view") : "play",
     model: model.name,
     world: given.get("world") ?? (await randomWorld(model)),
-    say: given.getAll("say").slice(0, MOST_INSTRUCTIONS),
+    say: tooMany(given.getAll("say")),
     kept: given.getAll("kept"),
     read: given.getAll("read"),
     target: given.get("target"), // null where it follows the reading
     beam: [4, 16, 64].includes(Number(given.get("beam"))) ? Number(given.get("beam")) : 16,
     critic: given.get("critic") !== "no",
   };
+}
+
+function tooMany(say) {
+  if (say.length > MOST_INSTRUCTIONS) notice = `The link has ${say.length} instructions; the first ${MOST_INSTRUCTIONS} are shown.`;
+  return say.slice(0, MOST_INSTRUCTIONS);
 }
 
 async function randomWorld(model) {
@@ -104,7 +119,8 @@ function change(changes) {
 function type(say) {
   const changed = say.findIndex((text, place) => text !== state.say[place]);
   const decided = state.read.length ? state.read : state.kept;
-  state = { ...state, say, kept: decided.slice(0, changed < 0 ? say.length : changed), read: [] };
+  const target = state.view === "search" ? state.target : null; // that of an example holds for its instructions only
+  state = { ...state, say, kept: decided.slice(0, changed < 0 ? say.length : changed), read: [], target };
   if (writing) history.replaceState(history.state, "", toAddress(state));
   else push();
   writing = true;
@@ -168,17 +184,48 @@ async function askAll(asked, signal) {
     const found = await ask("/api/parse", request, signal);
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
+    reasons = [];
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
     complain(notice);
     notice = "";
     draw();
     if (asked.view === "search") await refreshSearch(asked, signal);
     if (asked.view === "compare") await refreshComparison(asked, signal);
+    if (asked.view === "play") explain(asked, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     complain([notice, error.message].filter(Boolean).join(" "));
     notice = "";
   }
+}
+
+/** Asks, once typing rests, which instructions cannot be done in the worlds they meet. */
+async function explain(asked, signal) {
+  const worlds = [asked.world, ...(reading()?.commands.map(({ world }) => world) ?? [])];
+  if (!model().random || worlds.length < 2) return;
+  try {
+    await pause(EXPLAIN_DEBOUNCE, signal);
+    for (const [place, utterance] of asked.say.entries()) {
+      if (place < asked.kept.length) continue;
+      const found = await ask("/api/explain", { model: asked.model, world: worlds[place], utterance }, signal);
+      if (asked !== state) return;
+      if (!found.reason) continue;
+      reasons[place] = found.reason;
+      draw();
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") complain(error.message);
+  }
+}
+
+/** Whether the instructions of an example led to the world that is known to be right. */
+function drawVerdict(end) {
+  const verdict = $("verdict");
+  verdict.hidden = state.view !== "play" || state.target === null || end === undefined;
+  if (verdict.hidden) return;
+  const right = end === state.target;
+  verdict.className = right ? "right" : "wrong";
+  verdict.replaceChildren(h("p", {}, right ? "✓ This is the right outcome." : "✗ This is not the right outcome."));
 }
 
 function draw() {
@@ -191,16 +238,31 @@ function draw() {
   $("step").setAttribute("aria-valuetext", step ? `after instruction ${step}` : "the first world");
   $("back").disabled = step === 0;
   $("forth").disabled = step === count;
-  instructions.showReading(found, pictures, step);
+  instructions.showReading(found, pictures, step, answer.unknown_words, reasons);
+  drawVerdict(found?.commands.at(-1).world);
+  drawExamples();
   const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? world;
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
   if (state.view !== "play") return;
-  const choosing = document.activeElement?.name === "reading";
-  const release = state.kept.length ? () => change(UNREAD) : null;
-  drawReadings(panel, answer, answer.readings.length ? chosen() : 0, choose, release);
-  if (choosing) panel.querySelector("input:checked")?.focus();
+  const choosing = ["reading", "program"].includes(document.activeElement?.name) && document.activeElement.name;
+  const onrelease = state.kept.length ? () => change(UNREAD) : null;
+  drawOutcomes(panel, answer, answer.readings.length ? chosen() : 0, { onchoose: choose, onrelease, reasons, feedback: feedback(found) });
+  if (choosing) panel.querySelector(`input[name="${choosing}"]:checked`)?.focus();
+}
+
+/** The form for corrections; the same one as long as it is about the same outcome. */
+function feedback(found) {
+  if (!savesFeedback || !found) return null;
+  const outcome = found.commands.at(-1).world;
+  const about = JSON.stringify([state.model, state.world, state.say, outcome]);
+  if (feedback.about !== about) {
+    const request = { model: state.model, world: state.world, utterances: state.say };
+    feedback.element = feedbackForm(request, outcome, model().domain, pictures[outcome]);
+    feedback.about = about;
+  }
+  return feedback.element;
 }
 
 function goTo(place) {
@@ -255,6 +317,8 @@ function drawViews() {
   for (const button of $("views").children) {
     if (button.dataset.view === state.view) button.setAttribute("aria-current", "page");
     else button.removeAttribute("aria-current");
+    const alone = models.filter(({ domain }) => domain === model().domain).length < 2;
+    if (button.dataset.view === "compare") button.hidden = alone && state.view !== "compare";
   }
   if (document.body.dataset.view !== state.view) panel.replaceChildren();
   document.body.dataset.view = state.view;
@@ -268,16 +332,54 @@ function drawSettings() {
     h("legend", {}, "World"),
     ...known.map((name) => {
       const there = models.some((one) => one.domain === name);
+      const ready = models.some((one) => one.domain === name && one.ready);
       const title = there ? "" : `No model here: vbsix train ${name} --data synthetic --out runs/${name}`;
       const radio = { type: "radio", name: "domain", value: name, checked: name === domain, disabled: !there };
-      return h("label", { title }, h("input", { ...radio, onchange: guarded(() => choosing(name)) }), name);
+      return h("label", { title }, h("input", { ...radio, onchange: guarded(() => choosing(name)) }), ready || !there ? name : `${name} (compiling)`);
     })
   );
-  const options = models.filter((one) => one.domain === domain).map(({ name }) => h("option", { value: name }, name));
+  const options = models.filter((one) => one.domain === domain).map((one) => h("option", { value: one.name }, titled(one)));
   $("model").replaceChildren(...options);
   $("model").value = state.model;
-  for (const id of ["random", "example"]) $(id).disabled = !model().examples;
+  $("random").disabled = !model().random;
+  $("about-domain").textContent = ABOUT[domain] ?? "";
+  $("about-model").textContent = accuracy(model());
+  drawExamples();
   drawButtons();
+}
+
+const percent = (value) => `${Math.round(100 * value)}%`;
+
+/** A model's name with its accuracy for the longest sequences that were measured. */
+function titled({ name, accuracy: shares }) {
+  const [length, value] = Object.entries(shares).at(-1) ?? [];
+  if (!length) return name;
+  return `${name} (${percent(value)} right${Number(length) > 0 ? ` after ${length}` : ""})`;
+}
+
+function accuracy({ accuracy: shares }) {
+  const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
+  return known.length ? `This model is right for ${known.join(", ")}, on data that it did not learn from.` : "";
+}
+
+/** The examples whose outcome is known, as chips. */
+function drawExamples() {
+  const { domain, examples } = model();
+  if ($("examples").dataset.domain !== domain) {
+    $("examples").dataset.domain = domain;
+    const chips = examples.map((one) => {
+      const onclick = () => {
+        step = one.utterances.length;
+        change({ world: one.world, say: [...one.utterances], ...UNREAD, target: one.target });
+      };
+      return h("button", { type: "button", className: "chip", title: one.utterances.join(" / "), onclick }, one.title);
+    });
+    $("examples").replaceChildren(chips.length ? h("span", { className: "quiet" }, "Try an example:") : "", ...chips);
+  }
+  for (const chip of $("examples").querySelectorAll("button")) {
+    const { world } = examples.find(({ title }) => title === chip.textContent);
+    chip.setAttribute("aria-pressed", String(world === state.world && chip.title === state.say.join(" / ")));
+  }
 }
 
 function drawButtons() {
@@ -312,15 +414,13 @@ async function choosing(domain) {
   document.querySelector("#domains input:checked")?.focus();
 }
 
-async function giveRandom(withInstructions) {
-  const { world, utterances, target } = await ask(`/api/random?${new URLSearchParams({ model: state.model })}`);
-  step = withInstructions ? utterances.length : 0;
-  const own = withInstructions ? { say: utterances, target: state.view === "search" ? target : null } : { target: null };
-  change({ world, ...UNREAD, ...own });
+async function giveRandom() {
+  const { world } = await ask(`/api/random?${new URLSearchParams({ model: state.model })}`);
+  step = 0;
+  change({ world, ...UNREAD, target: null });
 }
 
-$("random").addEventListener("click", guarded(() => giveRandom(false)));
-$("example").addEventListener("click", guarded(() => giveRandom(true)));
+$("random").addEventListener("click", guarded(giveRandom));
 $("undo").addEventListener("click", () => history.back());
 $("redo").addEventListener("click", () => history.forward());
 $("share").addEventListener("click", async () => {
@@ -342,11 +442,40 @@ $("skip").addEventListener("click", (event) => {
   instructions.focusNext();
 });
 
+/** Waits until one model is ready, and says what the server is doing meanwhile. */
+async function waitForModels() {
+  for (;;) {
+    const found = await ask("/api/models");
+    ({ models, feedback: savesFeedback } = found);
+    const wanted = new URLSearchParams(location.hash.slice(1)).get("domain");
+    const fitting = models.filter(({ domain }) => domain === wanted);
+    const waiting = found.preparing !== null && !(fitting.length ? fitting : models).some(({ ready }) => ready);
+    $("preparing").hidden = !waiting;
+    document.body.classList.toggle("waiting", waiting);
+    if (!waiting) return found.preparing !== null;
+    $("preparing-words").textContent = `The server is ${found.preparing}.`;
+    await pause(POLL);
+  }
+}
+
+/** Shows which models have become ready since. */
+async function followPreparation() {
+  for (;;) {
+    await pause(2 * POLL);
+    const found = await ask("/api/models");
+    ({ models } = found);
+    if (state) drawSettings();
+    if (found.preparing === null) return;
+  }
+}
+
 async function start() {
-  ({ models } = await ask("/api/models"));
+  const more = await waitForModels();
+  models.sort((one, other) => other.ready - one.ready);
   if (!history.state) sessionStorage.removeItem("deepest");
   await open();
   document.body.dataset.ready = "yes";
+  if (more) await followPreparation();
 }
 
 guarded(start)();

@@ -1,46 +1,78 @@
-// The first view: the readings of the instructions to choose from.
+// The first view: the outcomes of the instructions to choose from, each with the programs that lead to it.
 
 import { h, share } from "./dom.js";
+import { show } from "./worlds.js";
 
-/** `onrelease`, where there is one, gives up the commands that were chosen before the last instructions. */
-export function drawReadings(panel, answer, chosen, onchoose, onrelease) {
+/**
+ * `chosen` is the place of a reading. `onrelease`, where there is one, gives up the commands that were chosen before the
+ * last instructions. `reasons` say why instructions are impossible, where that is known.
+ */
+export function drawOutcomes(panel, answer, chosen, { onchoose, onrelease, reasons, feedback }) {
   if (!answer) return;
-  const { readings } = answer;
-  const notes = [];
-  if (answer.unknown_words.length) notes.push(`The model does not know: ${answer.unknown_words.join(", ")}.`);
-  if (answer.unread_words.length) notes.push(`Too long; not read: ${answer.unread_words.join(" ")}.`);
+  const { outcomes } = answer;
   panel.replaceChildren(
-    h("h2", { id: "readings-title" }, "Readings"),
-    ...notes.map((note) => h("p", { className: "note" }, note)),
-    onrelease ? h("p", { className: "row quiet" }, KEPT, h("button", { type: "button", onclick: onrelease }, "Read anew")) : "",
-    readings.length
+    h("h2", { id: "readings-title" }, "What it understood"),
+    ...notes(answer, reasons).map((note) => h("p", { className: "note" }, note)),
+    onrelease ? h("p", { className: "row quiet" }, KEPT, h("button", { type: "button", onclick: onrelease }, "Start over")) : "",
+    outcomes.length
       ? h(
           "fieldset",
           { className: "readings", "aria-labelledby": "readings-title" },
-          readings.map((reading, place) => drawReading(readings, reading, place, chosen, onchoose))
+          outcomes.map((outcome, place) => drawOutcome(answer, outcome, place === 0 && isGuess(answer, reasons), chosen, onchoose))
         )
-      : h("p", { className: "quiet" }, answer.empty ? INTRODUCTION : "No program was found. Try other words.")
+      : h("p", { className: "quiet" }, answer.empty ? INTRODUCTION : "No program was found. Try other words."),
+    feedback ?? ""
   );
 }
 
-const KEPT = "All of them begin as you chose.";
+const KEPT = "The first commands are as you chose.";
 const INTRODUCTION =
-  "Type an instruction: its readings appear here, the most probable first. Choose another one if it is not what you meant.";
+  "Type an instruction, or click an example above. The worlds it may lead to appear here, the most probable first.";
 
-function drawReading(readings, reading, place, chosen, onchoose) {
-  const input = h("input", { type: "radio", name: "reading", checked: place === chosen, onchange: () => onchoose(place) });
-  const commands = reading.commands.map((command, number) => {
-    const other = place > 0 && command.tokens.join(" ") !== readings[0].commands[number].tokens.join(" ");
-    const words = command.words ?? command.tokens.join(" ");
-    return h("li", {}, other ? h("mark", { title: command.tokens.join(" ") }, words) : words);
-  });
+const isGuess = ({ understood }, reasons) => !understood || reasons.some(Boolean);
+
+function notes(answer, reasons) {
+  const { readings, empty, unknown_words, unread_words } = answer;
+  const found = [];
+  if (!empty && readings.length && !answer.understood) found.push("Not understood. What you see is only a guess.");
+  reasons.forEach((reason, place) => found.push(`Instruction ${place + 1} cannot be done: ${reason}.`));
+  if (unknown_words.length) found.push(`Unknown words: ${unknown_words.join(", ")}.`);
+  if (unread_words.length) found.push(`Too long; not read: ${unread_words.join(" ")}.`);
+  return found;
+}
+
+function drawOutcome(answer, { world, confidence, readings }, guess, chosen, onchoose) {
+  const selected = readings.includes(chosen);
+  const [first] = readings;
+  const input = h("input", { type: "radio", name: "reading", checked: selected, onchange: () => onchoose(first) });
+  input.dataset.place = first;
   const bar = h("span", { className: "bar" });
-  bar.style.setProperty("--share", reading.share);
-  return h(
+  bar.style.setProperty("--share", guess ? 0 : confidence);
+  const figure = h("figure", { className: "small world" });
+  show(figure, answer.pictures[world], { moving: false });
+  const label = h(
     "label",
     { className: "reading" },
     input,
-    h("span", { className: "confidence" }, bar, share(reading.share)),
-    h("ol", {}, commands)
+    h("span", { className: "confidence" }, bar, guess ? "a guess" : share(confidence)),
+    h("div", {}, figure, commandList(answer, selected ? chosen : first))
   );
+  if (readings.length < 2) return label;
+  const programs = readings.map((reading) => {
+    const words = answer.readings[reading].commands.map(({ tokens }) => tokens.join(" ")).join(" / ");
+    const other = { type: "radio", name: "program", checked: reading === chosen, onchange: () => onchoose(reading) };
+    return h("label", { className: "program" }, h("input", other), h("code", {}, words));
+  });
+  const many = `${readings.length} programs lead here`;
+  return h("div", { className: "outcomes" }, label, h("details", {}, h("summary", {}, many), ...programs));
+}
+
+function commandList(answer, reading) {
+  const best = answer.readings[0].commands;
+  const items = answer.readings[reading].commands.map((command, number) => {
+    const words = command.words ?? command.tokens.join(" ");
+    const other = command.tokens.join(" ") !== best[number].tokens.join(" ");
+    return h("li", {}, other ? h("mark", { title: command.tokens.join(" ") }, words) : words);
+  });
+  return h("ol", {}, items);
 }

@@ -1,9 +1,35 @@
 // The second view: how programs for a target are found, step by step, in both spaces.
 
+import { canvas } from "./canvas.js";
 import { h } from "./dom.js";
 import { show, worldView } from "./worlds.js";
 
+const MOST_CARDS = 6; // the rest is folded
 const KINDS = { correct: "correct", beam: "kept", incorrect: "wrong world", pruned: "dropped" };
+
+/** Searches in which merging visibly wins: with this beam, execution space finds a program and program space none. */
+const GUIDED = [
+  {
+    title: "Merging wins",
+    domain: "tangrams",
+    world: "1:3 2:0 3:4 4:1 5:2",
+    say: ["exchange the objects in the 5th and 3rd spots", "do that again", "do the same as in step two"],
+    target: "1:3 2:0 3:2 4:1 5:4",
+    beam: 4,
+  },
+  {
+    title: "Merging wins",
+    domain: "scene",
+    world: "1:__ 2:oo 3:__ 4:gp 5:__ 6:__ 7:__ 8:__ 9:gb 10:__",
+    say: [
+      "the first guy in a green shirt moves to the right end",
+      "he swaps hats with the guy in the green shirt and the blue hat",
+      "the guy with the orange shirt moves one space to the left",
+    ],
+    target: "1:oo 2:__ 3:__ 4:__ 5:__ 6:__ 7:__ 8:__ 9:gp 10:gb",
+    beam: 4,
+  },
+];
 
 /** The panel of searches; `onchange` hears of another target, beam or use of the critic. */
 export function searchPanel(panel, onchange) {
@@ -26,6 +52,7 @@ export function searchPanel(panel, onchange) {
   const buttons = [-1, 1].map((by) =>
     h("button", { type: "button", onclick: () => moveBy(by), "aria-label": by < 0 ? "Iteration before" : "Next iteration" }, by < 0 ? "◀" : "▶")
   );
+  const guided = h("p", { className: "row guided" });
   const result = h(
     "div",
     { hidden: true },
@@ -41,8 +68,9 @@ export function searchPanel(panel, onchange) {
     h(
       "p",
       { className: "quiet" },
-      "With a target world the search knows which programs are right. Execution space merges prefixes that have come to the same state, program space does not."
+      "With a target world the search knows which programs are right. Execution space merges prefixes that have come to the same state, program space does not; so the same beam holds more different states."
     ),
+    guided,
     h("h3", {}, "Target"),
     target.element,
     h("p", { className: "row" }, follow, h("label", {}, "beam ", beam), criticLabel),
@@ -50,6 +78,17 @@ export function searchPanel(panel, onchange) {
     result
   );
   let timer = null;
+
+  function drawGuided(model) {
+    const known = GUIDED.filter(({ domain }) => domain === model.domain);
+    guided.hidden = !known.length;
+    const chips = known.map(({ title, ...changes }) => {
+      const { world, say, target, beam: size } = changes;
+      const onclick = () => onchange({ world, say, target, beam: size, kept: [], read: [] });
+      return h("button", { type: "button", className: "chip", onclick }, title);
+    });
+    guided.replaceChildren(h("span", { className: "quiet" }, "See it happen:"), ...chips);
+  }
 
   function moveBy(by) {
     step.value = Number(step.value) + by;
@@ -91,6 +130,7 @@ export function searchPanel(panel, onchange) {
     },
     settings(state, model, targetWorld, picture) {
       target.update(model.domain, targetWorld, picture);
+      drawGuided(model);
       beam.value = state.beam;
       critic.checked = state.critic;
       criticLabel.hidden = !model.critic;
@@ -115,10 +155,18 @@ function spaceColumn(name) {
   const summary = h("p", { className: "found" });
   const counts = h("p", { className: "quiet" });
   const states = h("ul", { className: "states" });
+  const others = h("ul", { className: "states" });
+  const folded = h("details", { hidden: true }, h("summary", {}, ""), others);
   const title = `${name[0].toUpperCase()}${name.slice(1)} space`;
-  const drawing = h("div", { className: "drawing", tabIndex: 0, role: "region", "aria-label": `${title} as a picture` });
-  const whole = h("details", {}, h("summary", {}, `${title} as a picture`), drawing);
-  const element = h("section", { className: "space", "aria-label": title }, h("h3", {}, title), summary, counts, states);
+  const drawing = canvas(`${title} as a picture`);
+  const whole = h("details", {}, h("summary", {}, `${title} as a picture`), drawing.element);
+  whole.addEventListener("toggle", () => {
+    if (!whole.open) return;
+    drawing.opened();
+    drawing.follow(shown);
+  });
+  let shown = 0;
+  const element = h("section", { className: "space", "aria-label": title }, h("h3", {}, title), summary, counts, states, folded);
 
   return {
     element,
@@ -132,7 +180,7 @@ function spaceColumn(name) {
           : h("strong", {}, "No program found."),
         h("span", { className: "quiet" }, ` ${all} states seen.`)
       );
-      drawing.innerHTML = svg;
+      drawing.show(svg);
     },
     drawStep({ iterations, states: seen, transitions }, at, pictures) {
       const iteration = iterations[at - 1];
@@ -143,8 +191,13 @@ function spaceColumn(name) {
       here.sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind) || other.log_probability - one.log_probability);
       const cards = here.map((state) => card(state, inPrograms.has(state), pictures));
       const total = iteration ? iteration.successors - iteration.merged : 1;
-      if (at && iteration && total > cards.length) cards.push(h("li", { className: "quiet" }, `and ${total - cards.length} more that were dropped`));
-      states.replaceChildren(...cards);
+      const more = at && iteration && total > cards.length ? [h("li", { className: "quiet" }, `and ${total - cards.length} more that were dropped`)] : [];
+      states.replaceChildren(...cards.slice(0, MOST_CARDS));
+      others.replaceChildren(...cards.slice(MOST_CARDS), ...more);
+      folded.hidden = !others.children.length;
+      folded.firstElementChild.textContent = `${others.children.length} more`;
+      shown = at;
+      if (whole.open) drawing.follow(at);
     },
   };
 }

@@ -3,7 +3,13 @@
 import { h } from "./dom.js";
 
 const COLOURS = { r: "red", y: "yellow", g: "green", o: "orange", p: "purple", b: "blue" };
-const SHAPES = ["triangle", "diamond", "square", "circle", "star"];
+const FIGURES = {
+  0: "M-11 11 L-3 -11 L3 -3 L11 -11 L11 11 Z",
+  1: "M-11 -11 L11 -11 L0 0 L11 11 L-11 11 Z",
+  2: "M-11 0 L0 -11 L11 0 L4 0 L4 11 L-11 11 Z",
+  3: "M-11 -4 L0 -11 L11 -4 L0 3 L11 11 L-11 11 Z",
+  4: "M-4 -11 L4 -11 L4 -4 L11 -4 L11 11 L-11 4 L-4 4 Z",
+};
 const DURATION = 450;
 
 /** What stands at each position of a text such as `1:r_ 2:__`. */
@@ -51,7 +57,9 @@ const DOMAINS = {
     places: (contents) => Math.min(contents.length + 1, 5),
     name: (place) => `Position ${place + 1}`,
     choices(contents, place) {
-      const others = SHAPES.map((name, shape) => [name, String(shape)]).filter(([, shape]) => !contents.includes(shape));
+      const others = Object.keys(FIGURES)
+        .filter((figure) => !contents.includes(figure))
+        .map((figure) => [`figure ${"ABCDE"[figure]}`, figure]);
       const [left, here, right] = [contents[place - 1], contents[place], contents[place + 1]];
       const swapped = (from, one, other) => text(contents.toSpliced(from, 2, one, other));
       return {
@@ -178,7 +186,7 @@ export function worldView(label, onchange) {
         h("span", { className: "quiet" }, `${name}: `),
         choices.map(([words, result]) => {
           const choice = { "data-choice": `${name}: ${words}`, onclick: () => onchange(result) };
-          return h("button", { type: "button", className: `swatch ${words}`, ...choice }, words);
+          return h("button", { type: "button", className: `swatch ${words}`, ...choice }, outline(words), words);
         })
       )
     );
@@ -198,4 +206,17 @@ export function worldView(label, onchange) {
       draw();
     },
   };
+}
+
+/** The outline of a figure beside its name. */
+function outline(words) {
+  const figure = /^figure ([A-E])$/.exec(words);
+  if (!figure) return null;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "-13 -13 26 26");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", FIGURES["ABCDE".indexOf(figure[1])]);
+  svg.append(path);
+  return svg;
 }

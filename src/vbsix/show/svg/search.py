@@ -145,7 +145,10 @@ def _graph(inspection: Inspection, instructions: int) -> Picture:
         where = _free_place(start, end, wish, len(texts[ends]), taken)
         labels.append(_edge_label(where, texts[ends], _in_program(bundles[ends])))
     headings = [_heading(inspection, t, len(layer), lefts[t], width, bottom) for t, layer in enumerate(layers)]
-    pictures = [place(card.markup, *corner) for card, corner in zip(cards, corners, strict=True)]
+    pictures = [
+        place(card.markup, *corner, data_iteration=state.iteration)
+        for card, corner, state in zip(cards, corners, states, strict=True)
+    ]
     return Picture("".join([*headings, *edges, *pictures, *labels]), lefts[-1] + width, bottom + 30)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 
 from vbsix.show.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
@@ -13,7 +12,15 @@ COLOURS = {"r": "#ff6b5e", "y": "#ffd93b", "g": "#4cc46a", "o": "#ff9f43", "p": 
 ALCHEMY_COLOURS = COLOURS | {"b": "#b5835a"}  # b is brown there
 NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple", "b": "blue"}
 ALCHEMY_NAMES = NAMES | {"b": "brown"}
-SHAPES = {"0": ("triangle", "r"), "1": ("diamond", "g"), "2": ("square", "y"), "3": ("circle", "b"), "4": ("star", "p")}
+FIGURES = {
+    "0": "M-11 11 L-3 -11 L3 -3 L11 -11 L11 11 Z",
+    "1": "M-11 -11 L11 -11 L0 0 L11 11 L-11 11 Z",
+    "2": "M-11 0 L0 -11 L11 0 L4 0 L4 11 L-11 11 Z",
+    "3": "M-11 -4 L0 -11 L11 -4 L0 3 L11 11 L-11 11 Z",
+    "4": "M-4 -11 L4 -11 L4 -4 L11 -4 L11 11 L-11 4 L-4 4 Z",
+}
+"""Outlines of the figures of tangrams. They look like nothing in particular, for the models call them by position."""
+FIGURE_NAMES = "ABCDE"
 
 _LINE = "#3b444d"
 _EMPTY = "#b4bcc4"
@@ -101,33 +108,18 @@ def _tangrams(world: str) -> Picture:
     width = 5 * cell
     shapes, words = [path("M", 0, floor, "H", width, stroke=_LINE, stroke_width=1)], []
     for place_, identity in enumerate(_contents(world), start=1):
-        name, colour = SHAPES[identity]
         shapes.append(_position(place_, cell, height))
-        shape = _shape(identity, name, colour)
-        shapes.append(place(shape, (place_ - 0.5) * cell, floor - 13, data_piece=identity))
-        words.append(f"position {place_}: shape {identity}, a {name}")
+        shapes.append(place(_figure(identity), (place_ - 0.5) * cell, floor - 13, data_piece=identity))
+        words.append(f"position {place_}: figure {FIGURE_NAMES[int(identity)]}")
     if not words:
         shapes.append(label("an empty row", width / 2, floor - 9, 10, fill=FAINT, text_anchor="middle"))
     return _picture("; ".join(words) or "an empty row", shapes, width, height)
 
 
 @functools.cache
-def _shape(identity: str, name: str, colour: str) -> str:
-    """A shape around 0, 0 with its number."""
-    ink = {"fill": COLOURS[colour], "stroke": _LINE, "stroke_width": 0.8, "stroke_linejoin": "round"}
-    if name == "circle":
-        return tag("circle", cx=0, cy=0, r=11, **ink) + _letter(identity, 0, 4, 11)
-    corners, radius, turn, down = _POLYGONS[name]
-    points = []
-    for corner in range(corners):
-        reach = radius * (0.55 if name == "star" and corner % 2 else 1)
-        angle = math.radians(turn + 360 / corners * corner)
-        points += [reach * math.sin(angle), down - reach * math.cos(angle)]
-    return path("M", *points, "Z", **ink) + _letter(identity, 0, down + 4, 11)
-
-
-_POLYGONS = {"triangle": (3, 14, 0, 4.5), "diamond": (4, 12.5, 0, 0), "square": (4, 15, 45, 0), "star": (10, 13, 0, 1)}
-"""Number of corners, radius, turn in degrees, and how far the middle lies below 0."""
+def _figure(identity: str) -> str:
+    """A figure around 0, 0."""
+    return tag("path", d=FIGURES[identity], fill="#a9bacb", stroke=_LINE, stroke_width=1, stroke_linejoin="round")
 
 
 def _text(world: str) -> Picture:

@@ -1,0 +1,105 @@
+"""Examples to click on: instructions whose outcome is known, in the style that the built-in models learned.
+
+They were written for the playground. A test runs them all through the built-in models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_STAGE = "1:r_ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__"
+_BEAKERS = "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:p"
+_ROW = "1:0 2:1 3:2 4:3 5:4"
+
+
+@dataclass(frozen=True)
+class Example:
+    """Instructions in a world, and the world that they should lead to."""
+
+    title: str
+    world: str
+    utterances: tuple[str, ...]
+    target: str
+
+
+EXAMPLES: Mapping[str, Sequence[Example]] = {
+    "scene": (
+        Example(
+            "Move and leave",
+            _STAGE,
+            ("the man in the red shirt moves next to the man in the blue shirt", "the man in the green shirt leaves"),
+            "1:__ 2:__ 3:__ 4:by 5:r_ 6:__ 7:__ 8:__ 9:__ 10:__",
+        ),
+        Example(
+            "Someone new",
+            _STAGE,
+            ("a person in purple appears on the far right", "he moves to the left of the man in green"),
+            "1:r_ 2:__ 3:__ 4:by 5:__ 6:p_ 7:go 8:__ 9:__ 10:__",
+        ),
+        Example(
+            "Enter and leave",
+            _STAGE,
+            ("a person in an orange shirt and no hat appears on the far right", "the person in the blue shirt leaves"),
+            "1:r_ 2:__ 3:__ 4:__ 5:__ 6:__ 7:go 8:__ 9:__ 10:o_",
+        ),
+        Example(
+            "Trade hats",
+            "1:__ 2:__ 3:br 4:__ 5:__ 6:gy 7:__ 8:__ 9:__ 10:__",
+            ("the man in blue moves to the right of the man in green", "they trade hats"),
+            "1:__ 2:__ 3:__ 4:__ 5:__ 6:gr 7:by 8:__ 9:__ 10:__",
+        ),
+    ),
+    "alchemy": (
+        Example(
+            "Pour, mix, throw out",
+            _BEAKERS,
+            ("pour the last beaker into the yellow one", "mix it", "throw it out"),
+            "1:ggg 2:_ 3:yo 4:_ 5:rr 6:_ 7:_",
+        ),
+        Example(
+            "Count units",
+            _BEAKERS,
+            ("throw out two units of the first beaker", "pour the red beaker into the fourth one"),
+            "1:g 2:_ 3:yo 4:rr 5:_ 6:y 7:p",
+        ),
+        Example(
+            "Mix, then drain",
+            _BEAKERS,
+            ("mix the third beaker", "drain one unit from it"),
+            "1:ggg 2:_ 3:b 4:_ 5:rr 6:y 7:p",
+        ),
+        Example(
+            "Do it again",
+            _BEAKERS,
+            ("throw out one unit of the first beaker", "repeat"),
+            "1:g 2:_ 3:yo 4:_ 5:rr 6:y 7:p",
+        ),
+    ),
+    "tangrams": (
+        Example(
+            "Remove and swap",
+            _ROW,
+            ("remove the second figure", "swap the first and last figure"),
+            "1:4 2:2 3:3 4:0",
+        ),
+        Example(
+            "Put it back",
+            _ROW,
+            ("delete the third figure", "put it back in the first position"),
+            "1:2 2:0 3:1 4:3 5:4",
+        ),
+        Example(
+            "There and back",
+            _ROW,
+            ("swap the first and third figures", "undo the last step", "remove the last figure"),
+            "1:0 2:1 3:2 4:3",
+        ),
+        Example(
+            "Three steps",
+            "1:4 2:2 3:0 4:3 5:1",
+            ("delete the middle figure", "add it back in 1st place", "swap the second and fourth figures"),
+            "1:0 2:3 3:2 4:4 5:1",
+        ),
+    ),
+}

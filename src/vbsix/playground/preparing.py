@@ -1,0 +1,115 @@
+"""Loading and compiling behind the page, which is there from the first second and says what it waits for."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
+
+from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.playground import answers
+from vbsix.playground.messages import Beam, ExplainRequest, ParseRequest, SearchRequest
+from vbsix.playground.models import Model
+from vbsix.utilities.errors import VbsixError
+
+Load = Callable[[], Mapping[str, Model]]
+
+
+class Preparation:
+    """The models of a server while they are loaded and compiled, in a thread of its own.
+
+    Attributes:
+        models: by name; those of a name that is not there yet cannot be asked.
+        ready: the models whose parses are compiled.
+        doing: what is being prepared; None once parses of all models are compiled.
+    """
+
+    def __init__(self, models: Mapping[str, Model] | None = None):
+        self.models: dict[str, Model] = dict(models or {})
+        self.ready: set[str] = set(self.models)
+        self.doing: str | None = None if models is not None else "loading the models"
+        self.failure: VbsixError | None = None
+        self._began = time.monotonic()
+
+    @property
+    def words(self) -> str | None:
+        """What the page says while it waits."""
+        if self.failure is not None:
+            return str(self.failure)
+        if self.doing is None:
+            return None
+        return f"{self.doing} ({time.monotonic() - self._began:.0f} s)"
+
+    def start(self, load: Load, say: Callable[[str], None], fail: Callable[[], None]) -> None:
+        """Loads and compiles, in a thread of its own.
+
+        Args:
+            load: gives the models.
+            say: hears of the progress.
+            fail: is called where the models cannot be loaded; `failure` says why.
+        """
+        threading.Thread(target=self._prepare, args=(load, say, fail), daemon=True).start()
+
+    def _prepare(self, load: Load, say: Callable[[str], None], fail: Callable[[], None]) -> None:
+        try:
+            self.models.update(load())
+        except VbsixError as error:
+            self.failure = error
+            fail()
+            return
+        for number, (name, model) in enumerate(self.models.items(), start=1):
+            self.doing = f"compiling {name}, model {number} of {len(self.models)}"
+            compile_parses(model)
+            self.ready.add(name)
+            say(f"{name} is ready after {time.monotonic() - self._began:.0f} s")
+        self.doing = None
+        compile_searches(self.models)
+        say("searches with any beam are ready")
+
+
+def compile_parses(model: Model) -> None:
+    """Compiles what a key press needs, so that the first is as quick as all others."""
+    if model.domain not in GRAMMARS:
+        return
+    search = _usual_search(model)
+    said = search.utterances * answers.MOST_UTTERANCES
+    requests = [ParseRequest(model=model.name, world=search.world, utterances=said[:room]) for room in answers.ROOMS]
+    pool = ThreadPoolExecutor()  # in no `with`, which would wait for all calls when it is interrupted
+    for call in [pool.submit(answers.answer_parse, model, request) for request in requests]:
+        call.result()
+    pool.shutdown()
+    _give_back_memory()
+
+
+def compile_searches(models: Mapping[str, Model]) -> None:
+    """Compiles what is asked for less often: explanations, and searches of all kinds, the usual ones first."""
+    for model in models.values():
+        if model.domain in GRAMMARS:
+            search = _usual_search(model)
+            request = ExplainRequest(model=model.name, world=search.world, utterance=search.utterances[0])
+            answers.answer_explain(model, request)
+    usual = [(16, True)]
+    rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
+    for beam, critic in [*usual, *rest]:
+        for model in models.values():
+            if model.domain in GRAMMARS and (critic or model.critic is not None):
+                request = _usual_search(model).model_copy(update={"beam": beam, "critic": critic})
+                answers.answer_search(model, request)
+    _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """Compiling leaves gigabytes of unused memory behind, which glibc keeps unless asked to return it."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such call
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _usual_search(model: Model) -> SearchRequest:
+    row = answers.random_rows(model.domain)[0].row
+    world, target = str(row.worlds[0]), str(row.worlds[-1])
+    return SearchRequest(model=model.name, world=world, target=target, utterances=list(row.utterances))

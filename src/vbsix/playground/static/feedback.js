@@ -1,0 +1,45 @@
+// Corrections: was this right? If not, the world is corrected by hand, and both are saved as examples to learn from.
+
+import { ask, h } from "./dom.js";
+import { worldView } from "./worlds.js";
+
+/** The form below the outcomes; `request` are the model, the world and the instructions, `outcome` the world they led to. */
+export function feedbackForm(request, outcome, domain, picture) {
+  const status = h("p", { className: "quiet", role: "status" });
+  const buttons = h("p", { className: "row" }, "Was this right?");
+  const editor = h("div", { hidden: true });
+  const element = h("section", { className: "feedback", "aria-label": "Feedback" }, buttons, editor, status);
+  let target = outcome;
+
+  async function save() {
+    try {
+      const { saved } = await ask("/api/feedback", { ...request, target });
+      element.replaceChildren(h("p", { role: "status" }, `Saved. The file has ${saved} example${saved > 1 ? "s" : ""}.`));
+    } catch ({ message }) {
+      status.textContent = message;
+    }
+  }
+
+  async function correct() {
+    const view = worldView("Right world", async (world) => {
+      try {
+        const { pictures } = await ask("/api/parse", { model: request.model, world, utterances: [] });
+        target = world;
+        status.textContent = "";
+        view.update(domain, world, pictures[world]);
+      } catch ({ message }) {
+        status.textContent = message;
+      }
+    });
+    view.update(domain, outcome, picture);
+    const done = h("button", { type: "button", onclick: save }, "Save this world");
+    editor.replaceChildren(h("p", {}, "Change it to the world that should have come out:"), view.element, h("p", {}, done));
+    editor.hidden = false;
+  }
+
+  buttons.append(
+    h("button", { type: "button", onclick: save }, "Yes"),
+    h("button", { type: "button", onclick: correct }, "No, correct it")
+  );
+  return element;
+}
