@@ -104,6 +104,8 @@ class StateTable:
                 call = f"step(state, {token!r})"
                 successor = step(state, token)
                 if successor is not None:
+                    if successor is False:
+                        raise VbsixError("it returned False; return None where a token is invalid")
                     successors[self._places[token]] = number_of(successor)
         except Exception as error:
             raise failure(self._language, call, error, state) from error

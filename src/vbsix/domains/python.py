@@ -34,7 +34,7 @@ from vbsix.domains.interning import (
     describe_error,
     freeze,
 )
-from vbsix.utilities.errors import InvalidWorld, VbsixError, shorten
+from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
 FULL_TABLE, KEPT_TABLES, KEPT_STATES = 1 << 19, 4, 1 << 20
 """States with which a table is full, so that the next search begins another one. Some tables are always kept; beyond,
@@ -156,9 +156,10 @@ class PythonDomain(Domain):
         canonical = self.to_text(context)
         if canonical not in self._context_numbers:
             try:
-                hash(self.language.start(context))
+                state = self.language.start(context)
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {describe_error(error)}") from error
+            _require_hashable(self.language, state)
             with self._lock:
                 if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
                     self._contexts.append(context)
@@ -302,6 +303,14 @@ def _require_language(language: Any) -> None:
     tokens = getattr(language, "tokens", None)
     if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
         raise VbsixError(f"{kind}.tokens must be a list of texts, not {tokens!r}.")
+
+
+def _require_hashable(language: Any, state: Any) -> None:
+    try:
+        hash(state)
+    except Exception as error:
+        problem = f"start(context) gave a state that cannot be hashed: {describe_error(error)}."
+        raise InvalidDomain(type(language).__name__, [problem]) from error
 
 
 def _from_json(text: str) -> Any:

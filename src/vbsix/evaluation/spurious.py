@@ -53,6 +53,7 @@ def predict_longest(dataset: Dataset, networks: Networks, config: Config) -> dic
             _worlds(dataset, split.rows, length) if length else None,
             beam=config.run.evaluation_beam,
             batch=config.run.evaluation_batch,
+            skip_no_ops=config.search.skip_no_ops,
         )
     return predictions
 

@@ -107,7 +107,14 @@ class Parser:
             arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
             with self.domain.alone():
                 predicted = predict_requests(
-                    self.domain, self.policy, self.words.vectors, arrays, allowed, beam=beam, best=best
+                    self.domain,
+                    self.policy,
+                    self.words.vectors,
+                    arrays,
+                    allowed,
+                    beam=beam,
+                    best=best,
+                    skip_no_ops=self.config.search.skip_no_ops,
                 )
                 predicted = jax.tree.map(np.asarray, predicted)
                 self.domain.raise_failure()
@@ -182,7 +189,7 @@ class Parser:
         )
 
 
-@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best", "skip_no_ops"))
 def predict_requests(
     domain: Domain,
     policy: PolicyNetwork | Ensemble,
@@ -192,11 +199,23 @@ def predict_requests(
     *,
     beam: int,
     best: int,
+    skip_no_ops: bool = False,
 ) -> Predictions:
     """`predict` for a batch of requests; `allowed` is the same for all."""
+    longest = jnp.max(requests.instructions)
 
     def of_request(request: Arrays) -> Predictions:
-        return predict(domain, policy, projections, request, allowed, beam=beam, best=best)
+        return predict(
+            domain,
+            policy,
+            projections,
+            request,
+            allowed,
+            beam=beam,
+            best=best,
+            skip_no_ops=skip_no_ops,
+            longest=longest,
+        )
 
     return jax.vmap(of_request)(jax.tree.map(jnp.asarray, requests))
 

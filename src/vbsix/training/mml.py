@@ -55,6 +55,7 @@ def search_example(context: Context, actor: PolicyFunction, critic: ValueFunctio
         instructions=context.instructions,
         config=search,
         critic_ranks=context.critic_ranks,
+        longest=context.longest,
     )
     paper_labels, graph_labels = (training.critic and training.labels == name for name in ("paper", "graph"))
     needs_programs = training.programs == "extracted" or paper_labels

@@ -1,0 +1,200 @@
+"""A trial of a plain-Python language on examples: can searches reach the targets, and what stands in their way?
+
+The searches are random ones, with no network: a beam of states, all tokens equally probable.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from vbsix.domains.interning import freeze
+from vbsix.domains.python import PythonDomain
+from vbsix.utilities.errors import shorten
+
+SEARCHED = 48
+"""Examples that are searched for."""
+BEAM = 128
+SECONDS = 10.0
+"""Time for all searches, so that a slow language is not held up."""
+FEW_REACHED = 0.5
+"""Below this share of targets that a random search reaches, learning may not begin."""
+MANY_NO_OPS = 0.1
+"""From this share of commands on, those that change nothing are worth forbidding."""
+
+
+class Trial(NamedTuple):
+    """An example to search for."""
+
+    context: str
+    instructions: int
+    target: str
+    where: str
+    """File and line, for messages."""
+
+
+@dataclass
+class Findings:
+    """What searches with a uniform policy met with."""
+
+    searched: int = 0
+    reached: int = 0
+    commands: int = 0
+    no_ops: int = 0
+    """Commands after which the denotation is what it was before."""
+    unchanging: int = 0
+    """Examples of one instruction whose target is what they began with."""
+    single: int = 0
+    """Examples of one instruction."""
+    most_done: int = 0
+    valid: Counter[str] = field(default_factory=Counter)
+    """How often each token was valid."""
+    kinds: set[Any] = field(default_factory=set)
+    """Kinds of denotations; see `_kind`."""
+    sample: Any = None
+    """A denotation."""
+    missed: list[Trial] = field(default_factory=list)
+    unlike: list[Trial] = field(default_factory=list)
+    """Targets of a kind that no denotation has."""
+    reached_later: int = 0
+    """Of the targets not reached, those that are reached with twice as many tokens per instruction."""
+
+
+def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findings:
+    """Searches for some of the examples, chosen at random."""
+    chance, found = random.Random(seed), Findings()
+    chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
+    end = time.monotonic() + SECONDS
+    for trial in chosen:
+        if time.monotonic() > end:
+            break
+        found.searched += 1
+        if _search(domain, trial, chance, found, domain.max_tokens_per_instruction):
+            found.reached += 1
+        else:
+            found.missed.append(trial)
+    found.unlike = [one for one in found.missed if _kind(domain.context(one.target)) not in found.kinds]
+    for trial in [one for one in found.missed if one not in found.unlike][: SEARCHED // 4]:
+        if time.monotonic() < end:
+            found.reached_later += _search(domain, trial, chance, Findings(), 2 * domain.max_tokens_per_instruction)
+    return found
+
+
+def advise(domain: PythonDomain, trials: Sequence[Trial], found: Findings) -> Iterator[str]:
+    """What stands in the way of learning, and what to do about it: a sentence or two each."""
+    most, name = max(trial.instructions for trial in trials), type(domain.language).__name__
+    limit = domain.max_tokens_per_instruction
+    if never := [token for token in domain.tokens if not found.valid[token]]:
+        yield (
+            f"{name}: tokens that were never valid: {', '.join(never)}. Leave them out of `tokens`, or let step take "
+            "them where they make sense."
+        )
+    if not found.most_done:
+        yield (
+            f"{name}: no command ended within max_tokens_per_instruction = {limit} tokens. Make that larger, and let "
+            "instructions_done(state) count the commands that are complete."
+        )
+        return
+    if found.most_done < most and all(trial.instructions > found.most_done for trial in found.missed):
+        yield (
+            f"{name}: instructions_done(state) never passed {found.most_done}, but examples have up to {most} "
+            "instructions. Let it go on counting, and let step take tokens after a complete command."
+        )
+        return
+    if found.unlike:
+        one = found.unlike[0]
+        yield (
+            f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
+            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {found.searched} examples searched). "
+            "Write targets as denotation(state) gives them."
+        )
+    missed = len(found.missed) - len(found.unlike)
+    if found.reached_later:
+        yield (
+            f"{name}: {found.reached_later} of {min(missed, SEARCHED // 4)} targets that were not reached are reached "
+            f"with commands of up to {2 * limit} tokens: max_tokens_per_instruction = {limit} may be too small."
+        )
+    elif missed and found.reached / found.searched < FEW_REACHED:
+        one = next(trial for trial in found.missed if trial not in found.unlike)
+        yield (
+            f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
+            f"{one.where}. If its target can be reached, use a larger beam (--set search.beam=256), examples with "
+            "fewer instructions, shorter commands, or fewer valid tokens."
+        )
+    if found.no_ops >= MANY_NO_OPS * found.commands and not found.unchanging and found.single:
+        yield (
+            f"{name}: {found.no_ops / found.commands:.0%} of the commands that were tried change nothing, and no "
+            "example of one instruction asks for that. They make spurious programs easy to find. "
+            "search.skip_no_ops=true leaves them out, or let step return None for them."
+        )
+
+
+def summarise(found: Findings) -> str:
+    """The outcome in one sentence."""
+    no_ops = f"; {found.no_ops / found.commands:.0%} of the commands tried change nothing" if found.commands else ""
+    return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
+
+
+def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int) -> bool:
+    """Whether a search reaches the target. States are merged as in execution space."""
+    language, target = domain.language, freeze(domain.context(trial.target))
+    denotation = _memo(lambda state: freeze(language.denotation(state)))
+    start = language.start(domain.context(trial.context))
+    found.sample = language.denotation(start) if found.sample is None else found.sample
+    if trial.instructions == 1:
+        found.single += 1
+        found.unchanging += denotation(start) == target
+    beam: dict[Any, Any] = {start: denotation(start)}
+    """States, each with the denotation before the command at hand."""
+    hit = False
+    for _ in range(trial.instructions * limit):
+        successors: dict[Any, Any] = {}
+        for state, before in beam.items():
+            done = language.instructions_done(state)
+            for token in getattr(language, "valid_tokens", lambda _: domain.tokens)(state):
+                after = language.step(state, token)
+                if after is None:
+                    continue
+                found.valid[token] += 1
+                done_after = language.instructions_done(after)
+                if done_after == done:
+                    successors.setdefault(after, before)
+                    continue
+                found.most_done = max(found.most_done, done_after)
+                found.commands += 1
+                found.no_ops += denotation(after) == before
+                found.kinds.add(_kind(language.denotation(after)))
+                if done_after < trial.instructions:
+                    successors.setdefault(after, denotation(after))
+                hit |= done_after == trial.instructions and denotation(after) == target
+        if hit or not successors:
+            break
+        kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
+        beam = {state: successors[state] for state in kept}
+    return hit
+
+
+def _memo(function: Any) -> Any:
+    known: dict[Any, Any] = {}
+
+    def look_up(state: Any) -> Any:
+        if state not in known:
+            known[state] = function(state)
+        return known[state]
+
+    return look_up
+
+
+def _kind(value: Any) -> Any:
+    """What a value is made of: numbers, texts, lists of them, objects with some names; not which ones."""
+    if isinstance(value, list | tuple):
+        return "list", frozenset(map(_kind, value))
+    if isinstance(value, dict):
+        return "object", frozenset(value)
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return type(value).__name__
+    return "number"
