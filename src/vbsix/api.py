@@ -16,6 +16,7 @@ from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_toml
 from vbsix.data.dataset import SYNTHETIC, Dataset
+from vbsix.data.json_lines import choose_settings
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
@@ -150,7 +151,7 @@ def _plan(
     """The run that the arguments of `train` describe."""
     source = str(data) if str(data) == SYNTHETIC else str(Path(data).resolve())
     given = {name.replace("__", "."): value for name, value in settings.items()}
-    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given)
+    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given, language)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
@@ -313,8 +314,11 @@ def choose_config(
     variant: str | None,
     file: Path | None,
     settings: Mapping[str, Any],
+    language: Domain | None = None,
 ) -> Config:
     """The settings of a new run: a preset, changed by a file, changed by what is given besides.
+
+    With JSON lines, some of the preset's settings come from the data.
 
     A file counts by its changes from the preset that it names, so that another method can be given with it.
     """
@@ -323,19 +327,24 @@ def choose_config(
     named = {name: given.get(name) for name in ("domain", "method", "recipe", "variant")}
     for name, value in {"domain": domain, "method": method, "recipe": recipe, "variant": variant}.items():
         named[name] = value if value is not None else settings.get(name, named[name])
-    language = named["domain"] or Config().domain
 
     def make(names: Mapping[str, Any]) -> Config:
         chosen_recipe = names.get("recipe") or presets.DEFAULT_RECIPE
-        return presets.preset(language, names.get("method"), chosen_recipe, names.get("variant") or "", data=kind)
+        name = named["domain"] or Config().domain
+        return presets.preset(name, names.get("method"), chosen_recipe, names.get("variant") or "", data=kind)
 
+    preset = make(named)
+    if kind == "json-lines":
+        steps = settings.get("training.steps", given.get("training.steps", preset.training.steps))
+        chosen = choose_settings(Path(source), language, steps) if isinstance(steps, int) else {}
+        preset = override(preset, {name: value for name, value in chosen.items() if name not in given})
     if given:
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
     if own.get("data.dev_file"):
         own["data.dev_file"] = str(Path(own["data.dev_file"]).resolve())  # the run may be resumed from another folder
-    return require_sense(override(make(named), {**given, **own}))
+    return require_sense(override(preset, {**given, **own}))
 
 
 def new_folder(config: Config) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice
@@ -101,6 +100,9 @@ def _language_problems(
             context, call = domain.context(text), f"start({shorten(text)})"
             before_start = copy.deepcopy(context)
             state = language.start(context)
+            if context != before_start:
+                yield _changed_context(before_start, context)
+                return
             again = language.start(context)
             if not _equal(state, again):
                 yield f"{call} gave two states that are not equal when called twice; {_VALUES}."
@@ -136,7 +138,7 @@ def _language_problems(
                         yield _differing(domain, again)
                         return
                 if context != before_start:
-                    yield f"the context that start was given has changed, from {before_start!r} to {context!r}: copy it."
+                    yield _changed_context(before_start, context)
                     return
                 offered = getattr(language, "valid_tokens", None)
                 if offered is not None:
@@ -159,9 +161,6 @@ def _language_problems(
                 state = chance.choice([one for one in successors if one is not None] or [state])
                 call = "denotation(state)"
                 denotation = language.denotation(state)
-                if "NaN" in json.dumps(denotation, default=str):
-                    yield f"denotation(state) gave {shorten(repr(denotation))}: NaN equals nothing, so no target matches."
-                    return
                 call = f"denotation(state) gave {shorten(repr(denotation))}, which JSON does not have: writing it"
                 if not domain.is_json(denotation):
                     yield (
@@ -171,6 +170,12 @@ def _language_problems(
                     return
     except Exception as error:  # whatever the user's own methods do
         yield f"{call} raised {describe_error(error)}; the state: {shorten(repr(state), _SHOWN)}."
+
+
+def _changed_context(before: Any, after: Any) -> str:
+    return (
+        f"start or step changed the context, from {shorten(repr(before))} to {shorten(repr(after))}: copy it in start."
+    )
 
 
 def _differing(domain: PythonDomain, state: Any) -> str:

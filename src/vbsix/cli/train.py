@@ -129,7 +129,7 @@ def train(
         given |= {"data.dev_file": str(dev)} if dev else {}
         given |= {"data.folds": folds} if folds else {}
         given |= read_assignments(settings or [])
-        chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given)
+        chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given, own)
         folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
         if vary or folds or dry_run:
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):

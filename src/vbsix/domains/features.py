@@ -82,7 +82,7 @@ def _described(language: Any) -> Features:
             "its categories, or to n for the integers from 0 to n - 1."
         )
 
-    def encode(description: Mapping[str, Any]) -> list[int]:
+    def encode(description: Any) -> list[int]:
         if not isinstance(description, Mapping):
             raise VbsixError(f"expected a mapping of names to values, not {description!r}")
         if not description.keys() <= ids.keys():
@@ -106,7 +106,9 @@ def _described(language: Any) -> Features:
 def _ids(name: str, values: Any) -> dict[Any, int]:
     """An id for each value of an attribute; None has 0."""
     if isinstance(values, str):
-        raise VbsixError(f"`attributes`: {name} needs a list of categories, such as [{values!r}], not the text {values!r}.")
+        raise VbsixError(
+            f"`attributes`: {name} needs a list of categories, such as [{values!r}], not the text {values!r}."
+        )
     try:
         known = range(values) if isinstance(values, int) else tuple(values)
         ids = {None: 0, **{value: number for number, value in enumerate(known, start=1)}}

@@ -160,6 +160,8 @@ def freeze(value: Any) -> Hashable:
     if isinstance(value, dict):
         return frozenset((name, freeze(item)) for name, item in value.items())
     if isinstance(value, float):
+        if value != value:
+            raise VbsixError("NaN equals nothing, not even itself")
         return float(f"{value:.{SIGNIFICANT}g}")
     return value
 

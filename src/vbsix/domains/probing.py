@@ -5,6 +5,7 @@ The searches are random ones, with no network: a beam of states, all tokens equa
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections import Counter
@@ -19,12 +20,20 @@ from vbsix.utilities.errors import shorten
 SEARCHED = 48
 """Examples that are searched for."""
 BEAM = 128
-SECONDS = 10.0
-"""Time for all searches, so that a slow language is not held up."""
+SECONDS = 5.0
+"""Time for all searches together."""
 FEW_REACHED = 0.5
 """Below this share of targets that a random search reaches, learning may not begin."""
 MANY_NO_OPS = 0.1
 """From this share of commands on, those that change nothing are worth forbidding."""
+
+
+class Advice(NamedTuple):
+    """Something that stands in the way of learning, and what to do about it."""
+
+    text: str
+    is_wrong: bool = False
+    """Whether nothing can be learned like this."""
 
 
 class Trial(NamedTuple):
@@ -51,6 +60,8 @@ class Findings:
     single: int = 0
     """Examples of one instruction."""
     most_done: int = 0
+    most_done_later: int = 0
+    """With twice as many tokens per instruction."""
     valid: Counter[str] = field(default_factory=Counter)
     """How often each token was valid."""
     kinds: set[Any] = field(default_factory=set)
@@ -61,7 +72,7 @@ class Findings:
     unlike: list[Trial] = field(default_factory=list)
     """Targets of a kind that no denotation has."""
     reached_later: int = 0
-    """Of the targets not reached, those that are reached with twice as many tokens per instruction."""
+    """Of the targets not reached, those that are reached with more tokens per instruction only."""
 
 
 def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findings:
@@ -77,56 +88,63 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
             found.reached += 1
         else:
             found.missed.append(trial)
-    found.unlike = [one for one in found.missed if _kind(domain.context(one.target)) not in found.kinds]
+    found.unlike = [one for one in found.missed if not _is_alike(_kind(domain.context(one.target)), found.kinds)]
     for trial in [one for one in found.missed if one not in found.unlike][: SEARCHED // 4]:
         if time.monotonic() < end:
-            found.reached_later += _search(domain, trial, chance, Findings(), 2 * domain.max_tokens_per_instruction)
+            limit = domain.max_tokens_per_instruction
+            later = Findings()
+            found.reached_later += _search(domain, trial, chance, later, 2 * limit) > trial.instructions * limit
+            found.most_done_later = max(found.most_done_later, later.most_done)
     return found
 
 
-def advise(domain: PythonDomain, trials: Sequence[Trial], found: Findings) -> Iterator[str]:
-    """What stands in the way of learning, and what to do about it: a sentence or two each."""
+def advise(domain: PythonDomain, trials: Sequence[Trial], found: Findings) -> Iterator[Advice]:
+    """What stands in the way of learning."""
     most, name = max(trial.instructions for trial in trials), type(domain.language).__name__
     limit = domain.max_tokens_per_instruction
     if never := [token for token in domain.tokens if not found.valid[token]]:
-        yield (
+        yield Advice(
             f"{name}: tokens that were never valid: {', '.join(never)}. Leave them out of `tokens`, or let step take "
             "them where they make sense."
         )
-    if not found.most_done:
-        yield (
-            f"{name}: no command ended within max_tokens_per_instruction = {limit} tokens. Make that larger, and let "
-            "instructions_done(state) count the commands that are complete."
+    if not found.most_done or found.most_done < min(most, found.most_done_later):
+        yield Advice(
+            f"{name}: no search completes {found.most_done + 1} commands with max_tokens_per_instruction = {limit}. "
+            "Make that the length of the longest command, and let instructions_done(state) count the complete ones.",
+            is_wrong=True,
         )
         return
     if found.most_done < most and all(trial.instructions > found.most_done for trial in found.missed):
-        yield (
+        yield Advice(
             f"{name}: instructions_done(state) never passed {found.most_done}, but examples have up to {most} "
-            "instructions. Let it go on counting, and let step take tokens after a complete command."
+            "instructions. Let it go on counting, and let step take tokens after a complete command.",
+            is_wrong=True,
         )
         return
     if found.unlike:
         one = found.unlike[0]
-        yield (
+        yield Advice(
             f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
             f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {found.searched} examples searched). "
-            "Write targets as denotation(state) gives them."
+            "Write targets as denotation(state) gives them.",
+            is_wrong=True,
         )
     missed = len(found.missed) - len(found.unlike)
-    if found.reached_later:
-        yield (
-            f"{name}: {found.reached_later} of {min(missed, SEARCHED // 4)} targets that were not reached are reached "
+    tried = min(missed, SEARCHED // 4)
+    if found.reached_later > tried / 2:
+        yield Advice(
+            f"{name}: {found.reached_later} of {tried} targets that were not reached are reached "
             f"with commands of up to {2 * limit} tokens: max_tokens_per_instruction = {limit} may be too small."
         )
     elif missed and found.reached / found.searched < FEW_REACHED:
         one = next(trial for trial in found.missed if trial not in found.unlike)
-        yield (
+        yield Advice(
             f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
             f"{one.where}. If its target can be reached, use a larger beam (--set search.beam=256), examples with "
             "fewer instructions, shorter commands, or fewer valid tokens."
         )
     if found.no_ops >= MANY_NO_OPS * found.commands and not found.unchanging and found.single:
-        yield (
+        yield Advice(
             f"{name}: {found.no_ops / found.commands:.0%} of the commands that were tried change nothing, and no "
             "example of one instruction asks for that. They make spurious programs easy to find. "
             "search.skip_no_ops=true leaves them out, or let step return None for them."
@@ -139,10 +157,10 @@ def summarise(found: Findings) -> str:
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
 
 
-def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int) -> bool:
-    """Whether a search reaches the target. States are merged as in execution space."""
+def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int) -> int:
+    """After how many tokens a search reaches the target; 0 if it does not. States are merged as in execution space."""
     language, target = domain.language, freeze(domain.context(trial.target))
-    denotation = _memo(lambda state: freeze(language.denotation(state)))
+    denotation = functools.cache(lambda state: freeze(language.denotation(state)))
     start = language.start(domain.context(trial.context))
     found.sample = language.denotation(start) if found.sample is None else found.sample
     if trial.instructions == 1:
@@ -151,7 +169,7 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
     beam: dict[Any, Any] = {start: denotation(start)}
     """States, each with the denotation before the command at hand."""
     hit = False
-    for _ in range(trial.instructions * limit):
+    for length in range(1, trial.instructions * limit + 1):
         successors: dict[Any, Any] = {}
         for state, before in beam.items():
             done = language.instructions_done(state)
@@ -172,21 +190,17 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
                     successors.setdefault(after, denotation(after))
                 hit |= done_after == trial.instructions and denotation(after) == target
         if hit or not successors:
-            break
+            return length if hit else 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
-    return hit
+    return 0
 
 
-def _memo(function: Any) -> Any:
-    known: dict[Any, Any] = {}
-
-    def look_up(state: Any) -> Any:
-        if state not in known:
-            known[state] = function(state)
-        return known[state]
-
-    return look_up
+def _is_alike(kind: Any, known: set[Any]) -> bool:
+    """Whether a kind is among some; lists are alike if the elements of one are of the kinds in the other."""
+    if kind in known or not isinstance(kind, tuple) or kind[0] != "list":
+        return kind in known
+    return any(one[0] == "list" and (one[1] <= kind[1] or kind[1] <= one[1]) for one in known)
 
 
 def _kind(value: Any) -> Any:
@@ -196,5 +210,5 @@ def _kind(value: Any) -> Any:
     if isinstance(value, dict):
         return "object", frozenset(value)
     if isinstance(value, bool) or value is None or isinstance(value, str):
-        return type(value).__name__
-    return "number"
+        return (type(value).__name__,)
+    return ("number",)

@@ -67,7 +67,7 @@ class PythonDomain(Domain):
     names to categories or to a number n (for the integers from 0 to n - 1), the class says what the networks may see:
     `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
     None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
-    is seldom as good. `name` names the domain; the class's own name does else. `valid_tokens(state)`, which is optional,
+    is seldom as good. `name` names the domain; the class's own name does else. `valid_tokens(state)` is optional: it
     gives the tokens to try in a state, and saves calls of `step` with the others.
 
     A class that knows better can give `observe`, `observe_world` and `observe_target` as `Domain` has them, as nested
@@ -87,7 +87,7 @@ class PythonDomain(Domain):
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
         self._width = SEEN + look.width
-        self._contexts: list[Any] = []
+        self._contexts: list[str] = []
         self._context_numbers: dict[str, int] = {}
         self._denotations = Denotations()
         self._targets: dict[int, Any] = {}
@@ -162,11 +162,11 @@ class PythonDomain(Domain):
             _require_hashable(self.language, state)
             with self._lock:
                 if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
-                    self._contexts.append(context)
+                    self._contexts.append(canonical)
         return np.array(self._context_numbers[canonical], np.int32)
 
     def format_world(self, world: Int[Any, ""]) -> str:
-        return self.to_text(self._contexts[int(world)])
+        return self._contexts[int(world)]
 
     def parse_target(self, text: str) -> PythonTarget:
         target = _from_json(text)
@@ -227,7 +227,7 @@ class PythonDomain(Domain):
         with self._lock:
             try:
                 table, numbers = self._open_table(instructions), distinct.tolist()
-                first = table.start([self._contexts[world] for world in numbers], numbers)
+                first = table.start([json.loads(self._contexts[world]) for world in numbers], numbers)
                 rows = table.rows[first]
             except Exception as error:
                 self._keep(error)
@@ -260,7 +260,9 @@ class PythonDomain(Domain):
             self._current[instructions] = self._made
             self._made += 1
             before = len(self._tables)
-            while len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES:
+            while (
+                len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
+            ):
                 del self._tables[min(self._tables)]
             if len(self._tables) < before:
                 kept = [one.rows[: len(one.states), DENOTATION] for one in self._tables.values()]

@@ -70,9 +70,7 @@ def accuracy(
     skip_no_ops: bool = False,
 ) -> list[float]:
     """The share of examples whose most probable program leads to their target, for each seed's policy."""
-    predicted = predict_examples(
-        domain, policies, vectors, examples, beam=beam, batch=batch, skip_no_ops=skip_no_ops
-    )
+    predicted = predict_examples(domain, policies, vectors, examples, beam=beam, batch=batch, skip_no_ops=skip_no_ops)
     return [float(share) for share in np.mean(predicted.correct, axis=1)]
 
 
@@ -109,9 +107,7 @@ def predict_examples(
         index = np.minimum(np.arange(first, first + batch), count - 1)  # the last batch is filled up with its end
         part = jax.tree.map(lambda leaf, index=index: jnp.asarray(leaf)[index], (examples, worlds))
         with domain.alone():
-            found = predict_batch(
-                domain, policies, jnp.asarray(vectors), *part, beam=beam, skip_no_ops=skip_no_ops
-            )
+            found = predict_batch(domain, policies, jnp.asarray(vectors), *part, beam=beam, skip_no_ops=skip_no_ops)
             tokens.append(np.asarray(found[0]))
             right.append(np.asarray(found[1]))
             domain.raise_failure()

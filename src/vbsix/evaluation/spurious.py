@@ -34,9 +34,10 @@ Shares = list[float | None]
 def is_spurious(right: Sequence[bool | None]) -> bool | None:
     """Whether a program is spurious, given whether the world after each command is right.
 
-    Only a correct program, one whose last world is right, can be spurious. None where that is not known.
+    Only a correct program, one whose last world is right, can be spurious. None where that is not known: where a world
+    in between is not, or where there is none, since the program has one command.
     """
-    return None if None in right or not right[-1] else not all(right)
+    return None if len(right) < 2 or None in right or not right[-1] else not all(right)
 
 
 def predict_longest(dataset: Dataset, networks: Networks, config: Config) -> dict[str, Predicted]:

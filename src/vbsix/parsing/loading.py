@@ -171,7 +171,8 @@ def best_seed(run: Run, best: bool = False) -> int:
 def _read_run(
     run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None, words: Words | None = None
 ) -> list[Parser]:
-    domain, words = domain_of(run.config, run.folder, domain, run.observation_spec), words or open_words(run.folder)
+    domain = domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens)
+    words = words or open_words(run.folder)
     policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
     names = {"method": run.config.method, "recipe": run.config.recipe, "variant": run.config.variant}
     parsers = []
@@ -223,9 +224,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
-    domain = domain_of(config, path, domain, metadata.get("observation_spec", metadata.get("attributes")))
-    if tokens != domain.tokens:
-        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
+    domain = domain_of(config, path, domain, metadata.get("observation_spec", metadata.get("attributes")), tokens)
 
     def create(key: PRNGKeyArray) -> tuple[PolicyNetwork, Any]:
         policy = POLICIES.get(config.network.policy)(domain, config.network, key=key)

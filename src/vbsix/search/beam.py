@@ -165,7 +165,9 @@ def beam_search(
     before = jax.vmap(domain.denotation_key)(start.states) if skip_no_ops else None
     steps = allowed, jnp.arange(length) + 1 >= limit, jax.random.split(key, length)
     run = _scan if longest is None else functools.partial(_scan_until, longest * domain.max_tokens_per_instruction)
-    beams, log_policy, kind, successor_keys, group = run(iterate, (start, start.log_chart, before), steps)  # lines 10-21
+    beams, log_policy, kind, successor_keys, group = run(
+        iterate, (start, start.log_chart, before), steps
+    )  # lines 10-21
     keys = jax.vmap(jax.vmap(domain.key))(beams.states)
     return Graph(beams, Expansion(keys, log_policy, kind, successor_keys, group))  # line 22
 

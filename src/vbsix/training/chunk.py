@@ -23,7 +23,6 @@ from vbsix.search.packing import scan_packed
 from vbsix.training.objective import Metrics
 from vbsix.training.step import Learner, Span, create_learner, train_step
 
-
 LEARNERS = "learners"
 """The axis over learners that take a step at the same time."""
 
@@ -112,7 +111,6 @@ def train_chunk(
     Returns:
         The learners, and each metric of each learner summed over the steps.
     """
-
     # A GPU would have to wait for the number of iterations to come to the host.
     axis = LEARNERS if at_once is None and jax.default_backend() == "cpu" else None
 
