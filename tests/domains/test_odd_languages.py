@@ -460,6 +460,21 @@ def test_old_states_are_dropped_when_there_are_too_many(monkeypatch):
         domain.raise_failure()
 
 
+def test_searches_go_on_when_the_first_states_are_forgotten(monkeypatch):
+    """Empty places of a beam hold invalid successors, which must not point to states that are gone."""
+    monkeypatch.setattr(python, "FULL_TABLE", 2)
+    monkeypatch.setattr(python, "KEPT_STATES", 20)
+
+    class NeverFirst(Counter):
+        tokens = ("never", *Counter.tokens)
+        step = lambda self, state, token: None if token == "never" else Counter.step(self, state, token)  # noqa: E731
+
+    domain = PythonDomain(NeverFirst)
+    for _ in range(8):
+        assert search(domain, "0", "3")[1] == [["one", "two", "end"], ["two", "one", "end"]]
+    assert 0 not in domain._tables
+
+
 def test_what_one_search_finds_is_remembered_by_the_next():
     calls = []
 

@@ -242,11 +242,11 @@ class PythonDomain(Domain):
                 if self._failure is None and (tables == tables.flat[0]).all():  # as in all of our own searches
                     table = self._table(int(tables.flat[0]))
                     successors = table.expand(numbers)
-                    return table.rows[successors], successors >= 0  # -1, where it is invalid, is any row
+                    return table.rows[np.maximum(successors, 0)], successors >= 0  # an invalid one is any of this table
                 for number in np.unique(tables).tolist() if self._failure is None else ():
                     table, here = self._table(number), tables == number
                     successors = table.expand(numbers[here])
-                    rows[here], valid[here] = table.rows[successors], successors >= 0
+                    rows[here], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
             except Exception as error:
                 self._keep(error)
         return rows, valid

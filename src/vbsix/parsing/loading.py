@@ -30,7 +30,7 @@ from vbsix.runs.sweep import is_sweep, open_sweep
 from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_tensors
-from vbsix.utilities.jax_settings import set_flags
+from vbsix.utilities.jax_settings import prepare_jax
 from vbsix.utilities.trees import choose
 
 PRETRAINED = Path(__file__).parent / "pretrained"
@@ -65,7 +65,7 @@ def load(
     Raises:
         VbsixError: there is no intact model at the path, or it does not have that seed.
     """
-    set_flags()  # a first call starts JAX, and training in the same session needs all cores
+    prepare_jax()  # a first call starts JAX, and training in the same session needs all cores
     path, domain = find_model(path), None if domain is None else as_domain(domain)
     if not path.is_dir():
         if ensemble or words:
