@@ -252,19 +252,22 @@ def _finish_sweep(planned: Sweep, language: Domain | None, words: Words | None, 
 def resume(
     folder: str | Path,
     *,
+    steps: int | None = None,
     domain: Any = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
 ) -> TrainedRun | TrainedSweep:
-    """Continues a run or a sweep that was stopped or killed; arguments are those of `train`.
+    """Continues a run or a sweep that was stopped or killed; other arguments are those of `train`.
 
-    A sweep has no callback.
+    With `steps`, a run is trained further than it was begun with. A sweep has neither steps nor a callback.
     """
     prepare_jax()
     if is_sweep(Path(folder)):
+        if steps is not None:
+            raise VbsixError("steps: a sweep cannot be trained further.")
         return _finish_sweep(open_sweep(Path(folder)), None if domain is None else as_domain(domain), words, progress)
-    return _finish(*reopen_run(Path(folder), domain, words), words, callback, progress)
+    return _finish(*reopen_run(Path(folder), domain, words, steps), words, callback, progress)
 
 
 def evaluate(

@@ -81,9 +81,20 @@ def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = N
     )
 
 
-def reopen_run(folder: Path, domain: Any = None, words: Words | None = None) -> tuple[Run, Dataset]:
-    """A run that was begun, and its data, with the words that it was begun with unless others are given."""
+def reopen_run(
+    folder: Path, domain: Any = None, words: Words | None = None, steps: int | None = None
+) -> tuple[Run, Dataset]:
+    """A run that was begun, and its data, with the words that it was begun with unless others are given.
+
+    Args:
+        folder: the run's.
+        domain: the language, for one of the user's own.
+        words: another vocabulary.
+        steps: train for more steps than the run was begun with.
+    """
     run = open_run(folder)
+    if steps is not None:
+        run = extend_run(run, steps)
     given = None if domain is None else as_domain(domain)
     language = domain_of(run.config, run.folder, given, run.observation_spec, run.tokens)
     return run, read_dataset(run, language, words or open_words(folder))
@@ -109,6 +120,24 @@ def create_run(
     write_tensors(run.folder / "words.safetensors", {"vectors": dataset.words.vectors}, dataset.words.to_json())
     write_json(run.folder / "run.json", description)
     return dataset
+
+
+def extend_run(run: Run, steps: int) -> Run:
+    """The run with more steps, written to its folder."""
+    before = run.config.training
+    if is_in_sweep(run):
+        raise VbsixError(f"{run.folder}: is part of a sweep, whose runs have the same number of steps.")
+    if steps < before.steps:
+        raise VbsixError(f"{run.folder}: has {before.steps} steps; give more to train it further.")
+    if before.decay_share and steps > before.steps:
+        raise VbsixError(
+            f"{run.folder}: its learning rate has fallen to 0 at step {before.steps} (training.decay_share), so that "
+            "it cannot be trained further. Begin a new run with more steps."
+        )
+    extended = dataclasses.replace(run.config, training=dataclasses.replace(before, steps=steps))
+    description = read_json(run.folder / "run.json")
+    write_json(run.folder / "run.json", {**description, "config": dataclasses.asdict(extended)})
+    return dataclasses.replace(run, config=extended)
 
 
 def warn_about_run(run: Run, dataset: Dataset) -> None:

@@ -293,7 +293,10 @@ def _load_together(group: Group, origins: Sequence[Origin]) -> list[Checkpoint] 
 
 def _origin(run: Run, dataset: Dataset) -> Origin:
     relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
-    return {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
+    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
+    if not run.config.training.decay_share:  # then steps do not depend on how many there are, and more may follow
+        origin.pop("training.steps")
+    return origin
 
 
 def _next_stop(runs: Sequence[Run], step: int) -> int:
