@@ -1,7 +1,7 @@
 """A robot in a hallway, told several things in one sentence: a domain in plain Python.
 
 `python hallway.py 3000 > hallway.jsonl` makes examples; `vbsix train hallway:Hallway --data hallway.jsonl` learns from
-them.
+them. `python hallway.py 300 --programs > dev.jsonl` makes others, with the programs behind them.
 """
 
 from __future__ import annotations
@@ -93,6 +93,22 @@ class Hallway:
         }
 
 
+class AnyAction(Hallway):
+    """The same without care: actions that are impossible or change nothing are valid, and so is an empty command."""
+
+    name = "any-action"
+    valid_tokens = None
+
+    def step(self, state, token):
+        if token == "stop":
+            return State(state.at, state.lamps, state.things, done=state.done + 1)
+        if state.actions == MOST_ACTIONS:
+            return None
+        world = act(state.at, state.lamps, state.things, token) or (state.at, state.lamps, state.things)
+        times = state.times + 1 if token == state.last else 1
+        return State(*world, token, times, state.actions + 1, state.done)
+
+
 def act(at, lamps, things, action):
     """The world after an action; None where the action is impossible or would change nothing."""
     if action in ("left", "right"):
@@ -142,14 +158,14 @@ def make_phrase(kind, at, lamps, things, chance: random.Random):
     return None
 
 
-def make_example(number: int, chance: random.Random) -> dict:
-    """A hallway, one or two sentences, and where they lead: the actions behind them are not in it."""
+def make_example(number: int, chance: random.Random, with_programs: bool = False) -> dict:
+    """A hallway, one or two sentences, and where they lead; the actions behind them only where they are wanted."""
     lamps = [chance.random() < 0.5 for _ in range(ROOMS)]
     context = {"at": chance.randrange(ROOMS), "lamps": lamps, "things": [chance.randrange(ROOMS) for _ in THINGS]}
-    language, sentences = Hallway(), []
+    language, sentences, programs = Hallway(), [], []
     state = language.start(context)
     for _ in range(chance.randint(1, 2)):
-        phrases = []
+        phrases, tokens = [], []
         wanted, kinds = chance.randint(1, 3), chance.sample(["move", "lamp", "thing"], 3)
         while not phrases:
             for kind in kinds:  # each once: two phrases of a kind could undo each other
@@ -157,13 +173,18 @@ def make_example(number: int, chance: random.Random) -> dict:
                 if made and len(phrases) < wanted and state.actions + len(made[0]) <= MOST_ACTIONS:
                     for action in made[0]:
                         state = language.step(state, action)
+                    tokens += made[0]
                     phrases.append(made[1])
         joins = [chance.choice(JOINS) for _ in phrases[1:]]
         sentences.append("".join(part for pair in zip(phrases, [*joins, ""], strict=True) for part in pair))
         state = language.step(state, "stop")
-    return {"id": number, "context": context, "instructions": sentences, "target": language.denotation(state)}
+        programs.append(" ".join([*tokens, "stop"]))
+    example = {"id": number, "context": context, "instructions": sentences, "target": language.denotation(state)}
+    return {**example, "programs": programs} if with_programs else example
 
 
 if __name__ == "__main__":
+    with_programs = "--programs" in sys.argv
     for number in range(int(sys.argv[1])):
-        print(json.dumps(make_example(number, random.Random(number))))
+        chance = random.Random(f"other {number}" if with_programs else number)
+        print(json.dumps(make_example(number, chance, with_programs)))

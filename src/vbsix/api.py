@@ -17,7 +17,7 @@ from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_toml
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.json_lines import choose_settings
-from vbsix.data.words import Words
+from vbsix.data.words import Words, vector_size
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
@@ -345,8 +345,11 @@ def choose_config(
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
-    if own.get("data.dev_file"):
-        own["data.dev_file"] = str(Path(own["data.dev_file"]).resolve())  # the run may be resumed from another folder
+    for name in ("data.dev_file", "data.vectors"):
+        if own.get(name):
+            own[name] = str(Path(own[name]).resolve())  # the run may be resumed from another folder
+    if own.get("data.vectors") and "network.word" not in {**given, **own}:
+        own["network.word"] = vector_size(Path(own["data.vectors"])) or preset.network.word
     return require_sense(override(preset, {**given, **own}))
 
 

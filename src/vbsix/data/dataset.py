@@ -15,7 +15,7 @@ from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, prefixes, suffixes, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder
-from vbsix.data.words import Words, load_words, random_words
+from vbsix.data.words import Words, load_vectors, load_words, random_words
 from vbsix.domains.base import Domain
 from vbsix.domains.probing import Advice, Trial, advise, probe, summarise
 from vbsix.domains.python import PythonDomain
@@ -172,6 +172,9 @@ def _identities(row: Row) -> tuple[Any, Any]:
 def _vocabulary(
     config: DataConfig, vectors: Path | None, texts: Sequence[str], train: Sequence[Row], word_size: int
 ) -> Words:
+    if config.vectors:
+        words = load_vectors(Path(config.vectors), texts, config.normalise)
+        return words.with_oov([text for row in train for text in row.utterances], config.oov_min_count or 1)
     if vectors is None:
         return random_words(texts, word_size, normalise=config.normalise)
     words = load_words(vectors, texts, config.glove_words or None, config.normalise)

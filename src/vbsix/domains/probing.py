@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vbsix.domains.interning import freeze
+from vbsix.domains.interning import failure, freeze
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import shorten
 
@@ -168,32 +168,43 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
         found.unchanging += denotation(start) == target
     beam: dict[Any, Any] = {start: denotation(start)}
     """States, each with the denotation before the command at hand."""
-    hit = False
     for length in range(1, trial.instructions * limit + 1):
         successors: dict[Any, Any] = {}
+        hit = False
         for state, before in beam.items():
-            done = language.instructions_done(state)
-            for token in getattr(language, "valid_tokens", lambda _: domain.tokens)(state):
-                after = language.step(state, token)
-                if after is None:
-                    continue
+            for token, after, completes in _step_all(domain, state):
                 found.valid[token] += 1
-                done_after = language.instructions_done(after)
-                if done_after == done:
+                if not completes:
                     successors.setdefault(after, before)
                     continue
-                found.most_done = max(found.most_done, done_after)
+                done = language.instructions_done(after)
+                found.most_done = max(found.most_done, done)
                 found.commands += 1
                 found.no_ops += denotation(after) == before
                 found.kinds.add(_kind(language.denotation(after)))
-                if done_after < trial.instructions:
+                if done < trial.instructions:
                     successors.setdefault(after, denotation(after))
-                hit |= done_after == trial.instructions and denotation(after) == target
+                hit |= done == trial.instructions and denotation(after) == target
         if hit or not successors:
             return length if hit else 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
     return 0
+
+
+def _step_all(domain: PythonDomain, state: Any) -> Iterator[tuple[str, Any, bool]]:
+    """The valid tokens of a state, the states they lead to, and whether they complete a command."""
+    language, call = domain.language, "valid_tokens(state)"
+    try:
+        done = language.instructions_done(state)
+        offered = getattr(language, "valid_tokens", None)
+        for token in domain.tokens if offered is None else offered(state):
+            call = f"step(state, {token!r})"
+            after = language.step(state, token)
+            if after is not None:
+                yield token, after, language.instructions_done(after) > done
+    except Exception as error:  # whatever the user's own methods do
+        raise failure(language, call, error, state) from error
 
 
 def _is_alike(kind: Any, known: set[Any]) -> bool:

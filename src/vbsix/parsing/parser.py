@@ -63,17 +63,17 @@ class Parser:
 
     def parse(
         self,
-        world: Any,
-        utterances: Sequence[str],
+        context: Any,
+        instructions: Sequence[str],
         best: int = 1,
         room: int = _USUAL_UTTERANCES,
         begin: Sequence[str] | None = None,
     ) -> Parse:
-        """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
+        """Reads instructions, each as a command, beginning in a context given in its text form, or as JSON.
 
         Args:
-            world: the world before the first utterance.
-            utterances: instructions in their order.
+            context: the world before the first instruction.
+            instructions: the instructions in their order.
             best: how many readings are wanted; fewer come if the beam finds fewer.
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
             begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
@@ -81,7 +81,7 @@ class Parser:
         Raises:
             VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
         """
-        return self.parse_many([(world, utterances)], best, room, begin)[0]
+        return self.parse_many([(context, instructions)], best, room, begin)[0]
 
     def parse_many(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -45,6 +46,11 @@ class Reading:
     share: float
     """Its probability, divided by that of all complete programs in the beam."""
 
+    @property
+    def denotations(self) -> tuple[Any, ...]:
+        """The worlds as Python values where they are JSON, as those of a language in plain Python are."""
+        return tuple(map(_to_value, self.worlds))
+
 
 @dataclass(frozen=True)
 class Parse:
@@ -62,12 +68,29 @@ class Parse:
     """The name of the language."""
 
     @property
+    def context(self) -> Any:
+        """The world, as a Python value where it is JSON."""
+        return _to_value(self.world)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """The utterances."""
+        return self.utterances
+
+    @property
     def confidence(self) -> float:
         """That of the best reading."""
         return self.readings[0].confidence if self.readings else 0.0
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)
+
+
+def _to_value(world: str) -> Any:
+    try:
+        return json.loads(world)
+    except ValueError:  # a text form of the domain's own
+        return world
 
 
 class Predictions(NamedTuple):
