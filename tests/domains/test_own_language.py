@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,7 @@ from training.tiny_config import tiny_config
 import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.api import choose_config
-from vbsix.config.schema import to_settings
+from vbsix.config.schema import override, to_settings
 from vbsix.data.dataset import load_dataset, warn_about
 from vbsix.domains.interning import freeze
 from vbsix.evaluation.spurious import is_spurious
@@ -29,6 +31,9 @@ from vbsix.runs.folder import Run, create_run, domain_of, open_run
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
+from vbsix.training.forward_backward import forward_backward
+from vbsix.training.mml import _graph_policy_loss
+from vbsix.training.objective import Context
 
 
 class Sums:
@@ -157,6 +162,33 @@ def test_a_command_of_several_tokens_is_compared_with_the_state_before_it():
     hits = {text: bool(search(domain.parse_target(text))) for text in ("4", "5", "6", "3")}
     domain.raise_failure()
     assert hits == {"4": False, "5": True, "6": True, "3": True}
+
+
+@pytest.mark.parametrize(("penalty", "expected"), [(0.0, 2.25), (math.log(3), 2.1), (50.0, 2.0)])
+def test_a_length_penalty_prefers_short_programs(penalty, expected):
+    """2 is reached by `two` and `same` or by `one`, `one` and `same`: 1/9 and 1/27 of all, divided by e to the penalty
+    for each token.
+    """
+
+    class Adding(Walk):
+        def step(self, state, token):
+            return Sums.step(self, (state[0], state[1] - (token != "same")), token)
+
+    domain = PythonDomain(Adding)
+    problem = Problem(domain.parse_world("0"), jnp.int32(1), domain.parse_target("2"))
+    uniform = lambda state, valid: jnp.full(3, -math.log(3))  # noqa: E731
+    search = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0)
+    config = override(tiny_config(), {"training.length_penalty": penalty})
+
+    @quick_jit
+    def loss():
+        graph = search_graph(domain, uniform, None, problem, jax.random.key(0), instructions=1, config=search)
+        context: Any = Context(domain, config, *[None] * 6)
+        return _graph_policy_loss(context, uniform, graph, forward_backward(graph))[0]
+
+    found = float(loss())
+    domain.raise_failure()
+    assert found == pytest.approx(expected * math.log(3), rel=1e-4), "the expected length, with a uniform policy"
 
 
 def test_iterations_that_no_example_needs_change_nothing():
