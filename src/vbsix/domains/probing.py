@@ -146,8 +146,8 @@ def advise(domain: PythonDomain, trials: Sequence[Trial], found: Findings) -> It
     if found.no_ops >= MANY_NO_OPS * found.commands and not found.unchanging and found.single:
         yield Advice(
             f"{name}: {found.no_ops / found.commands:.0%} of the commands that were tried change nothing, and no "
-            "example of one instruction asks for that. They make spurious programs easy to find. "
-            "search.skip_no_ops=true leaves them out, or let step return None for them."
+            "example of one instruction asks for that. They can make spurious programs easy to find. Let step return "
+            "None for them, or try search.skip_no_ops=true, which leaves them out."
         )
 
 
