@@ -151,7 +151,7 @@ def _plan(
     """The run that the arguments of `train` describe."""
     source = str(data) if str(data) == SYNTHETIC else str(Path(data).resolve())
     given = {name.replace("__", "."): value for name, value in settings.items()}
-    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given, language)
+    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
@@ -317,7 +317,6 @@ def choose_config(
     variant: str | None,
     file: Path | None,
     settings: Mapping[str, Any],
-    language: Domain | None = None,
 ) -> Config:
     """The settings of a new run: a preset, changed by a file, changed by what is given besides.
 
@@ -339,7 +338,7 @@ def choose_config(
     preset = make(named)
     if kind == "json-lines":
         steps = settings.get("training.steps", given.get("training.steps", preset.training.steps))
-        chosen = choose_settings(Path(source), language, steps) if isinstance(steps, int) else {}
+        chosen = choose_settings(Path(source), steps) if isinstance(steps, int) else {}
         preset = override(preset, {name: value for name, value in chosen.items() if name not in given})
     if given:
         base = make(given)

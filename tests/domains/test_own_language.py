@@ -222,21 +222,16 @@ def test_iterations_that_no_example_needs_change_nothing():
 
 
 def test_settings_that_depend_on_the_data(tmp_path):
-    domain = PythonDomain(Sums)
-
     def choose(examples, **given):
         path = write(tmp_path / "examples.jsonl", examples)
-        config = choose_config("sums", str(path), None, None, None, None, given, domain)
+        config = choose_config("sums", str(path), None, None, None, None, given)
         settings = to_settings(config)
-        return [settings[name] for name in ("data.max_words", "training.curriculum_steps", "search.skip_no_ops")]
+        return [settings[name] for name in ("data.max_words", "training.curriculum_steps")]
 
     long = make(40, words="so " * 30)
-    assert choose(long) == [31, 0, True]
-    assert choose(long + make(40, 2), **{"training.steps": 50}) == [31, 10, True]
-    still = [{"context": 3, "instructions": ["leave it"], "target": 3}]
-    assert choose(long + still) == [31, 0, False], "instructions that ask for nothing"
-    assert choose(long, **{"data.max_words": 7, "search.skip_no_ops": False}) == [7, 0, False]
-    assert choose(make(5)) == [3, 0, False], "too few examples to tell"
+    assert choose(long) == [31, 0]
+    assert choose(long + make(40, 2), **{"training.steps": 50}) == [31, 10]
+    assert choose(long, **{"data.max_words": 7}) == [7, 0]
 
 
 def test_words_that_are_not_read_and_critics_that_see_nothing_are_warned_of(tmp_path, caplog):
@@ -288,4 +283,4 @@ def test_in_a_fresh_process_an_unknown_sentence_is_not_certain(tmp_path):
     done = subprocess.run([*command, "parse", "run", *request], cwd=tmp_path, check=True, capture_output=True)
     answer = json.loads(done.stdout)
     assert answer["confidence"] < 0.9
-    assert len({reading["worlds"][-1] for reading in answer["readings"]}) == len(answer["readings"]) == 2
+    assert len({reading["worlds"][-1] for reading in answer["readings"]}) == len(answer["readings"]) == 3

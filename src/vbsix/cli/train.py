@@ -135,7 +135,7 @@ def train(
         given |= {"data.dev_file": str(dev)} if dev else {}
         given |= {"data.folds": folds} if folds else {}
         given |= read_assignments(settings or [])
-        chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given, own)
+        chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given)
         folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
         if vary or folds or dry_run:
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):

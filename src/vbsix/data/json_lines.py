@@ -18,8 +18,6 @@ from typing import Any
 from vbsix.data.examples import Row
 from vbsix.data.scone import read_lines
 from vbsix.domains.base import Domain
-from vbsix.domains.interning import freeze
-from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import InvalidData, InvalidProgram, InvalidWorld, VbsixError, shorten
 
 SUFFIX = ".jsonl"
@@ -27,8 +25,6 @@ MOST_WORDS = 80
 """Words of an instruction that are read, at most, unless `data.max_words` says otherwise."""
 CURRICULUM, SHORTEST = 0.2, 0.1
 """The share of steps on the shortest examples, where these are at least that share of all."""
-LEAST_COMPARED, MOST_COMPARED = 30, 1000
-"""Examples of one instruction that show whether instructions always change something."""
 _FIELDS = ("context", "instructions", "target")
 
 
@@ -182,15 +178,13 @@ def warnings_about(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def choose_settings(path: Path, domain: Domain | None, steps: int) -> dict[str, Any]:
+def choose_settings(path: Path, steps: int) -> dict[str, Any]:
     """Settings that depend on the data: words that are read, and a curriculum where examples differ in length.
 
-    Also whether commands that change nothing are left out, which a domain in plain Python can tell. A file that cannot
-    be read has none; `read_json_lines` says why.
+    A file that cannot be read has none; `read_json_lines` says why.
 
     Args:
         path: the file.
-        domain: the language, where it is known.
         steps: of the run.
     """
     try:
@@ -205,20 +199,7 @@ def choose_settings(path: Path, domain: Domain | None, steps: int) -> dict[str, 
     lengths = [len(example["instructions"]) for example in examples]
     if lengths.count(min(lengths)) >= SHORTEST * len(lengths) and min(lengths) < max(lengths):
         settings["training.curriculum_steps"] = round(CURRICULUM * steps)
-    if isinstance(domain, PythonDomain):
-        settings["search.skip_no_ops"] = _always_change(domain, examples)
     return settings
-
-
-def _always_change(domain: PythonDomain, examples: Sequence[dict[str, Any]]) -> bool:
-    """Whether all examples of one instruction end with another denotation than they begin with, and enough do."""
-    single = [example for example in examples if len(example["instructions"]) == 1][:MOST_COMPARED]
-    language = domain.language
-    try:
-        same = (freeze(language.denotation(language.start(one["context"]))) == freeze(one["target"]) for one in single)
-        return len(single) >= LEAST_COMPARED and not any(same)
-    except Exception:  # whatever a language does with a context; reading the file says it with the line
-        return False
 
 
 def _text(domain: Domain, field: str, value: Any, read: Callable[[str], str]) -> tuple[str | None, str | None]:
