@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = {"blocks": "Blocks", "table": "Table", "robot": "Robot"}
+NAMES = {"blocks": "Blocks", "table": "Table", "robot": "Robot", "hallway": "Hallway"}
 each_example = pytest.mark.parametrize("name", NAMES)
 
 

@@ -35,14 +35,16 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})
     monkeypatch.setattr(registry, "_origins", {})
     monkeypatch.syspath_prepend("")
+    (tmp_path / "hallway.py").write_bytes((TUTORIAL.parents[1] / "examples" / "hallway" / "hallway.py").read_bytes())
     yield tmp_path
-    sys.modules.pop("lamps", None)
+    for name in ("lamps", "hallway"):
+        sys.modules.pop(name, None)
 
 
 def run_command(line: str, monkeypatch) -> None:
     arguments = shlex.split(line)
     if arguments[0] == "python":
-        assert subprocess.run([sys.executable, *arguments[1:]], timeout=60).returncode == 0
+        assert subprocess.run(line.replace("python", sys.executable, 1), shell=True, timeout=60).returncode == 0
         return
     assert arguments[0] == "vbsix"
     monkeypatch.setattr("sys.argv", [*arguments, *(SMALLER if arguments[1] == "train" else [])])

@@ -16,7 +16,8 @@ from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_toml
 from vbsix.data.dataset import SYNTHETIC, Dataset
-from vbsix.data.words import Words
+from vbsix.data.json_lines import choose_settings
+from vbsix.data.words import Words, vector_size
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
@@ -251,19 +252,22 @@ def _finish_sweep(planned: Sweep, language: Domain | None, words: Words | None, 
 def resume(
     folder: str | Path,
     *,
+    steps: int | None = None,
     domain: Any = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
 ) -> TrainedRun | TrainedSweep:
-    """Continues a run or a sweep that was stopped or killed; arguments are those of `train`.
+    """Continues a run or a sweep that was stopped or killed; other arguments are those of `train`.
 
-    A sweep has no callback.
+    With `steps`, a run is trained further than it was begun with. A sweep has neither steps nor a callback.
     """
     prepare_jax()
     if is_sweep(Path(folder)):
+        if steps is not None:
+            raise VbsixError("steps: a sweep cannot be trained further.")
         return _finish_sweep(open_sweep(Path(folder)), None if domain is None else as_domain(domain), words, progress)
-    return _finish(*reopen_run(Path(folder), domain, words), words, callback, progress)
+    return _finish(*reopen_run(Path(folder), domain, words, steps), words, callback, progress)
 
 
 def evaluate(
@@ -316,6 +320,8 @@ def choose_config(
 ) -> Config:
     """The settings of a new run: a preset, changed by a file, changed by what is given besides.
 
+    With JSON lines, some of the preset's settings come from the data.
+
     A file counts by its changes from the preset that it names, so that another method can be given with it.
     """
     kind = presets.data_kind(source)
@@ -323,19 +329,27 @@ def choose_config(
     named = {name: given.get(name) for name in ("domain", "method", "recipe", "variant")}
     for name, value in {"domain": domain, "method": method, "recipe": recipe, "variant": variant}.items():
         named[name] = value if value is not None else settings.get(name, named[name])
-    language = named["domain"] or Config().domain
 
     def make(names: Mapping[str, Any]) -> Config:
         chosen_recipe = names.get("recipe") or presets.DEFAULT_RECIPE
-        return presets.preset(language, names.get("method"), chosen_recipe, names.get("variant") or "", data=kind)
+        name = named["domain"] or Config().domain
+        return presets.preset(name, names.get("method"), chosen_recipe, names.get("variant") or "", data=kind)
 
+    preset = make(named)
+    if kind == "json-lines":
+        steps = settings.get("training.steps", given.get("training.steps", preset.training.steps))
+        chosen = choose_settings(Path(source), steps) if isinstance(steps, int) else {}
+        preset = override(preset, {name: value for name, value in chosen.items() if name not in given})
     if given:
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
-    if own.get("data.dev_file"):
-        own["data.dev_file"] = str(Path(own["data.dev_file"]).resolve())  # the run may be resumed from another folder
-    return require_sense(override(make(named), {**given, **own}))
+    for name in ("data.dev_file", "data.vectors"):
+        if own.get(name):
+            own[name] = str(Path(own[name]).resolve())  # the run may be resumed from another folder
+    if own.get("data.vectors") and "network.word" not in {**given, **own}:
+        own["network.word"] = vector_size(Path(own["data.vectors"])) or preset.network.word
+    return require_sense(override(preset, {**given, **own}))
 
 
 def new_folder(config: Config) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.base import Domain, Observation, State
-from vbsix.domains.interning import describe_error, freeze
+from vbsix.domains.interning import VALUES, describe_error, freeze
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import declaration_problems
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, shorten
@@ -27,7 +28,7 @@ MOST_EXPLAINED = 3
 """Invalid tokens that a reason is asked for."""
 _SHOWN = 200
 """How much of a state a message shows."""
-_VALUES = "equal states must be equal by == and hash, as NamedTuples and frozen dataclasses are"
+_VALUES = f"equal states must be equal by == and hash: {VALUES}"
 
 
 def check_domain(domain: Domain, worlds: Iterable[Any], *, instructions: int = 2, seed: int = 0) -> None:
@@ -97,7 +98,11 @@ def _language_problems(
     try:
         for text in texts:
             context, call = domain.context(text), f"start({shorten(text)})"
+            before_start = copy.deepcopy(context)
             state = language.start(context)
+            if context != before_start:
+                yield _changed_context(before_start, context)
+                return
             again = language.start(context)
             if not _equal(state, again):
                 yield f"{call} gave two states that are not equal when called twice; {_VALUES}."
@@ -109,23 +114,46 @@ def _language_problems(
                 call = "instructions_done(state)"
                 if language.instructions_done(state) >= instructions:
                     break
-                before, successors = repr(state), []
+                before, successors = _Snapshot(state), []
                 for token in domain.tokens:
                     call = f"step(state, {token!r})"
                     successors.append(language.step(state, token))
+                    if before.differs():
+                        yield (
+                            f"{call} changed the state that it was given: {shorten(before.text, _SHOWN)}. "
+                            f"Return a new state; {VALUES}."
+                        )
+                        return
                     again = language.step(state, token)
                     if not _equal(successors[-1], again):
                         yield (
                             f"{call} gave two different results when called twice; it must depend on its arguments "
-                            f"alone, and {_VALUES}. The state: {shorten(before, _SHOWN)}."
+                            f"alone, and {_VALUES}. The state: {shorten(before.text, _SHOWN)}."
                         )
+                        return
+                    if again is False:
+                        yield f"{call} returned False; return None where a token is invalid."
                         return
                     if again is not None and (is_new_behaviour(successors[-1]) or is_new_behaviour(again)):
                         yield _differing(domain, again)
                         return
-                if repr(state) != before:
-                    yield f"step changed the state that it was given: {shorten(before, _SHOWN)}."
+                if context != before_start:
+                    yield _changed_context(before_start, context)
                     return
+                offered = getattr(language, "valid_tokens", None)
+                if offered is not None:
+                    call = "valid_tokens(state)"
+                    tokens = offered(state)
+                    if isinstance(tokens, str):
+                        yield f"{call} returned the text {tokens!r}; return a list of tokens."
+                        return
+                    for token, successor in zip(domain.tokens, successors, strict=True):
+                        if successor is not None and token not in tokens:
+                            yield (
+                                f"{call} leaves out {token!r}, which step takes in the state "
+                                f"{shorten(before.text, _SHOWN)}."
+                            )
+                            return
                 valid = [one is not None for one in successors]
                 if valid_of.setdefault(state, valid) != valid:
                     yield _differing(domain, state)
@@ -144,6 +172,12 @@ def _language_problems(
         yield f"{call} raised {describe_error(error)}; the state: {shorten(repr(state), _SHOWN)}."
 
 
+def _changed_context(before: Any, after: Any) -> str:
+    return (
+        f"start or step changed the context, from {shorten(repr(before))} to {shorten(repr(after))}: copy it in start."
+    )
+
+
 def _differing(domain: PythonDomain, state: Any) -> str:
     return (
         "Two states that are equal behave differently, and a search would take them for one: == must compare all that "
@@ -152,7 +186,27 @@ def _differing(domain: PythonDomain, state: Any) -> str:
     )
 
 
+class _Snapshot:
+    """A state as it was, to notice that it was changed, even where it has neither `__repr__` nor a full `__eq__`."""
+
+    def __init__(self, state: Any):
+        self.state, self.text, self.hash = state, repr(state), hash(state)
+        try:
+            self.copy = copy.deepcopy(state)
+        except Exception:  # a state that cannot be copied is compared by its text and its hash
+            self.copy = None
+
+    def differs(self) -> bool:
+        if repr(self.state) != self.text or hash(self.state) != self.hash:
+            return True
+        fields = [getattr(one, "__dict__", None) for one in (self.state, self.copy)]
+        return self.copy is not None and (self.state != self.copy or fields[0] != fields[1])
+
+
 def _equal(one: Any, other: Any) -> bool:
+    """Whether two results of `step` are equal. An `__eq__` is not asked about None, which it need not know."""
+    if one is None or other is None:
+        return one is other
     return one == other and hash(one) == hash(other)
 
 

@@ -39,6 +39,10 @@ def test_check_counts_what_is_there(vbsix, folder):
         "vocabulary": 5,
         "unknown_words": 10,
         "unknown_vocabulary": 2,
+        "max_words": 15,
+        "cut": 0.0,
+        "notes": [],
+        "search": "",
     }
     assert (orig["split"], orig["rows"], orig["examples"]) == ("train-orig", 3, 3)
     assert report["format"] == 1 and report["glove"] == str(folder / "glove" / GLOVE_FILE)

@@ -178,7 +178,7 @@ def test_data_check_reads_the_examples_and_checks_the_domain(here, vbsix):
     path = write(here / "unlucky.jsonl", *examples(12, 8))
     ended = vbsix("data", "check", path, "--domain=own_sums:Sums")
     assert ended.code == 2
-    assert "raised RuntimeError: thirteen is bad luck; the state: '(13, " in ended.err
+    assert f"raised RuntimeError: thirteen is bad luck ({here / 'own_sums.py'}:17); the state: '(13, " in ended.err
     assert vbsix("data", "check", path).code == 2
 
 
@@ -187,7 +187,6 @@ def test_a_step_that_raises_ends_a_run_with_one_message(here, vbsix):
     path = write(here / "late.jsonl", *examples(0, 40), *examples(12, 24))
     ended = vbsix("train", "own_sums:Sums", *TINY, f"--data={path}", "--out=unlucky")
     assert ended.code == 2
-    assert ended.err.startswith(
-        "error: Sums.step(state, 'one') raised RuntimeError: thirteen is bad luck. The state: (13"
-    )
+    assert ended.err.startswith("error: Sums.step(state, 'one') raised RuntimeError: thirteen is bad luck (")
+    assert "own_sums.py:17). The state: (13" in ended.err
     assert "Traceback" not in ended.err

@@ -112,7 +112,7 @@ def test_requests_come_line_by_line(pipe, parser):
         [],
         {"world": ROW, "utterances": []},
         {"world": ROW, "utterances": [UTTERANCE, "", "x"]},
-        {"world": ROW, "utterances": [UTTERANCE]},
+        {"context": ROW, "instructions": [UTTERANCE]},
     ]
     lines = "\n".join(map(json.dumps, requests)).encode() + b"\n\n{\n\xff\n" + b"[" * 100_000
     answers = pipe(lines)
@@ -121,9 +121,9 @@ def test_requests_come_line_by_line(pipe, parser):
     assert answers[1] == {"id": "x", "error": "line 2: world: position 1 ('9'): expected a shape from 0 to 4"}
     errors = [answer.get("error", "")[:48] for answer in answers]
     assert errors[2:] == [
-        'line 3: "utterances" is missing or not a list of',
-        'line 4: "world" is missing or not a text.',
-        'line 5: expected an object such as {"world": "..',
+        'line 3: "instructions" is missing or not a list ',
+        'line 4: "context" is missing.',
+        'line 5: expected an object such as {"context": "',
         "line 6: 0 utterances: expected 1 to 80.",
         "line 7: utterance 2 is empty.",
         "",
@@ -146,7 +146,7 @@ def test_an_exported_model_parses_alike(vbsix, run, tmp_path, ask):
 
 
 def test_bad_input_is_one_message(ask, vbsix, run, tmp_path):
-    both = "error: give --world and instructions, or neither to read requests from standard input.\n"
+    both = "error: give --context and instructions, or neither to read requests from standard input.\n"
     assert ask() == vbsix("parse", run, UTTERANCE) == (2, "", both)
     assert ask(" ") == (2, "", "error: utterance 1 is empty.\n")
     assert vbsix("parse", run, "--world", "x", UTTERANCE)[::2] == (

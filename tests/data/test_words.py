@@ -11,15 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vbsix import get_domain
+from vbsix.api import choose_config
+from vbsix.data.dataset import load_dataset
 from vbsix.data.words import (
     PADDING,
     UNKNOWN,
     UtteranceVectors,
     Words,
     load_glove,
+    load_vectors,
     load_words,
     random_words,
     read_words,
+    vector_size,
 )
 from vbsix.utilities.errors import InvalidData
 
@@ -228,3 +233,27 @@ def test_vectors_of_whole_utterances():
 def test_vectors_of_utterances_have_one_length(vectors):
     with pytest.raises(InvalidData, match="utterance vectors: give at least one utterance, and vectors of one length"):
         UtteranceVectors.from_vectors(vectors)
+
+
+@pytest.mark.parametrize("header", ["", "3 2\n"], ids=["glove", "word2vec and fasttext"])
+def test_vectors_for_json_lines_come_from_a_file(tmp_path, header):
+    vectors = tmp_path / "some.vec"
+    vectors.write_text(f"{header}red 1 2\nunused 3 4\nblue 5 6\n")
+    assert vector_size(vectors) == 2
+    examples = tmp_path / "examples.jsonl"
+    lines = [{"context": "1:0 2:3", "instructions": [f"Red, blue zork {n}"], "target": "1:3"} for n in range(3)]
+    examples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = choose_config("tangrams", str(examples), None, None, None, None, {"data.vectors": str(vectors)})
+    assert config.network.word == 2
+    dataset = load_dataset(config.data, get_domain("tangrams"), str(examples), word_size=2)
+    found = {word: dataset.words.vectors[id_].tolist() for id_, word in enumerate(dataset.words.words)}
+    assert (found["red"], found["blue"]) == ([1, 2], [5, 6])
+    assert "unused" not in found
+    assert found["zork"] != found["<unknown>"], "a word that the file lacks has its own vector"
+
+
+def test_a_file_without_a_word_of_the_examples_is_refused(tmp_path):
+    (tmp_path / "some.vec").write_text("red 1 2\n")
+    with pytest.raises(InvalidData, match="has no word of the examples"):
+        load_vectors(tmp_path / "some.vec", ["blue"])
+    assert vector_size(tmp_path / "none.vec") is None

@@ -309,7 +309,7 @@ def test_a_step_that_changes_its_state_is_refused():
             state.append(token)
             return Cell([0, 0])
 
-    with pytest.raises(InvalidDomain, match="step changed the state"):
+    with pytest.raises(InvalidDomain, match=r"step\(state, 'one'\) changed the state"):
         check_domain(PythonDomain(Careless), ["0"])
 
 
@@ -446,21 +446,70 @@ def test_an_own_look_without_its_sizes_is_told(lacking):
 
 
 def test_old_states_are_dropped_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(python, "FULL_TABLE", 2)
     monkeypatch.setattr(python, "KEPT_STATES", 20)
-    domain = PythonDomain(Counter)
-    world = domain.parse_world("0")
-    states = [domain.start(world, 1) for _ in range(30)]
-    assert domain.host_state(states[-1]) == (0, 0)
-    assert len(domain._tables) <= 20
+    domain = PythonDomain(Silent)
+    states = [domain.start(domain.parse_world(str(number)), 1) for number in range(60)]
+    assert [domain.host_state(state) for state in states[-3:]] == [(57, 0), (58, 0), (59, 0)]
+    assert sum(len(table.states) for table in domain._tables.values()) <= 22
+    assert len(domain._denotations._numbers) <= 22
     with pytest.raises(VbsixError, match="no longer kept"):
         domain.host_state(states[0])
     domain.expand(states[0])
     with pytest.raises(VbsixError, match="no longer kept"):
         domain.raise_failure()
-    monkeypatch.setattr(python, "KEPT_STATES", 1000)
-    monkeypatch.setattr(python, "MOST_TABLES", 6)
-    assert [domain.start(world, 1) for _ in range(9)]
-    assert len(domain._tables) == 6
+
+
+def test_searches_go_on_when_the_first_states_are_forgotten(monkeypatch):
+    """Empty places of a beam hold invalid successors, which must not point to states that are gone."""
+    monkeypatch.setattr(python, "FULL_TABLE", 2)
+    monkeypatch.setattr(python, "KEPT_STATES", 20)
+
+    class NeverFirst(Counter):
+        tokens = ("never", *Counter.tokens)
+        step = lambda self, state, token: None if token == "never" else Counter.step(self, state, token)  # noqa: E731
+
+    domain = PythonDomain(NeverFirst)
+    for _ in range(8):
+        assert search(domain, "0", "3")[1] == [["one", "two", "end"], ["two", "one", "end"]]
+    assert 0 not in domain._tables
+
+
+def test_what_one_search_finds_is_remembered_by_the_next():
+    calls = []
+
+    class Recorded(Counter):
+        def step(self, state, token):
+            calls.append((state, token))
+            return super().step(state, token)
+
+    domain = PythonDomain(Recorded)
+    found = search(domain, "0", "3")[1]
+    count = len(calls)
+    assert search(domain, "0", "3")[1] == found
+    assert len(calls) == count == len(set(calls)), "each state and token once"
+
+
+def test_valid_tokens_saves_the_steps_with_the_others():
+    calls = []
+
+    class Knowing(Counter):
+        def valid_tokens(self, state):
+            return ("two", "end")
+
+        def step(self, state, token):
+            calls.append(token)
+            return super().step(state, token)
+
+    assert search(PythonDomain(Knowing), "0", "2")[1] == [["two", "end"]]
+    assert "one" not in calls
+
+    class Mistaken(Counter):
+        def valid_tokens(self, state):
+            return ("three",)
+
+    with pytest.raises(VbsixError, match=r"valid_tokens\(state\) raised an error: 'three' is no token"):
+        search(PythonDomain(Mistaken), "0", "2")
 
 
 def test_one_callback_an_iteration_serves_all_examples_and_seeds(monkeypatch):

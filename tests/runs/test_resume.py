@@ -17,8 +17,8 @@ from training.tiny import LOOP_ARGUMENTS, LOOP_CONFIG, LOOP_SEEDS, Watcher, outc
 from vbsix.config.schema import override
 from vbsix.domains.registry import get_domain
 from vbsix.runs import group, loop
-from vbsix.runs.folder import load_best, open_run
-from vbsix.runs.loop import Interrupted
+from vbsix.runs.folder import Run, create_run, load_best, open_run, reopen_run
+from vbsix.runs.loop import Interrupted, train
 from vbsix.runs.metrics import MetricsFile, read_metrics
 from vbsix.utilities.errors import VbsixError
 
@@ -43,6 +43,23 @@ def test_a_run_that_was_stopped_continues_as_if_it_was_not(tmp_path, left_alone,
             run_tiny(tmp_path / "run", CONFIG, SEEDS, watcher=Watcher(stop_at=stop))
     run_tiny(tmp_path / "run", CONFIG, SEEDS)
     assert outcome(tmp_path / "run") == left_alone
+
+
+def test_a_finished_run_that_is_trained_further_ends_like_one_that_was_begun_so(tmp_path, left_alone):
+    run_tiny(tmp_path / "run", override(CONFIG, {"training.steps": 10}), SEEDS)
+    with pytest.raises(VbsixError, match="has 10 steps; give more"):
+        reopen_run(tmp_path / "run", steps=9)
+    run, dataset = reopen_run(tmp_path / "run", steps=14)
+    train(run, dataset, Watcher())
+    assert open_run(tmp_path / "run").config.training.steps == 14
+    assert outcome(tmp_path / "run") == left_alone
+
+
+def test_a_run_whose_learning_rate_has_fallen_to_0_is_not_trained_further(tmp_path):
+    decaying = override(CONFIG, {"training.decay_share": 0.5})
+    create_run(Run(tmp_path / "run", decaying, SEEDS, "synthetic"))
+    with pytest.raises(VbsixError, match="its learning rate has fallen to 0 at step 14"):
+        reopen_run(tmp_path / "run", steps=20)
 
 
 class StopsWhenEvaluated(Watcher):

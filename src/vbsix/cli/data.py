@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +39,7 @@ def check(
 
     Counts are of the paper's examples: prefixes of the rows. Words are unknown that GloVe does not have, if its file
     is in DIR or DIR/glove. Problems are listed with file and line, and end with exit code 2. With JSON lines, a domain
-    of your own is checked too: whether searches can rely on it.
+    of your own is checked too: whether searches can rely on it, and whether they reach the targets.
 
     Example: vbsix data check examples.jsonl --domain my_module:MyDomain
     """
@@ -99,6 +99,14 @@ class FileReport:
     vocabulary: int = 0
     unknown_words: int | None = None
     unknown_vocabulary: int | None = None
+    max_words: int = 0
+    """Words of an utterance that are read, by default."""
+    cut: float = 0.0
+    """The share of utterances with more words than that."""
+    notes: tuple[str, ...] = ()
+    """What may keep a run from learning, though the file can be used."""
+    search: str = ""
+    """What searches without a network reach, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +122,13 @@ class FolderReport:
 
 def inspect_folder(directory: Path) -> FolderReport:
     """Reads every data file of a folder and of `scone/` and `glove/` in it."""
+    from vbsix.data.dataset import no_folder
     from vbsix.data.download import GLOVE_FILE
     from vbsix.data.words import load_glove
     from vbsix.domains.registry import available_domains
 
     if not directory.is_dir():
-        raise InvalidData([f"{directory}: no such folder"])
+        raise InvalidData([f"{directory}: {no_folder(directory)}"])
     inside = [directory / "scone", directory / "glove"]
     paths = [path for folder in [directory, *inside] if folder.is_dir() for path in sorted(folder.iterdir())]
     data, unchecked, problems = [], [], []
@@ -150,8 +159,8 @@ def inspect_folder(directory: Path) -> FolderReport:
 
 def inspect_json_lines(path: Path, domain: str | None) -> FolderReport:
     """Reads a file of JSON lines, and checks the domain that they are for."""
-    from vbsix.data.dataset import check_own_domain
-    from vbsix.data.json_lines import read_json_lines
+    from vbsix.data.dataset import check_own_domain, examine, share_cut
+    from vbsix.data.json_lines import MOST_WORDS, read_json_lines, warnings_about
 
     if not domain:
         raise VbsixError("say which domain these examples are for: --domain NAME, or MODULE:CLASS for your own.")
@@ -159,19 +168,33 @@ def inspect_json_lines(path: Path, domain: str | None) -> FolderReport:
     try:
         rows = read_json_lines(path, language)
         check_own_domain(language, rows)
+        search, advice = examine(language, rows)
         report = _describe(path, language.name, "", rows, len(rows), None)
+        most = min(report.longest_utterance, MOST_WORDS)
+        report = replace(
+            report,
+            max_words=most,
+            cut=share_cut(rows, most),
+            search=search,
+            problems=tuple(one.text for one in advice if one.is_wrong),
+            notes=(*warnings_about(rows), *(one.text for one in advice if not one.is_wrong)),
+        )
     except (InvalidData, InvalidDomain) as error:
         report = FileReport(str(path), language.name, "", error.problems)
     return FolderReport(str(path), None, (report,), (), ())
 
 
 def _inspect_file(path: Path, domain: str, split: str, words: Words | None) -> FileReport:
+    from vbsix.data.dataset import share_cut
+    from vbsix.data.examples import PAPER_SETTINGS
     from vbsix.data.scone import read_rows, to_examples
     from vbsix.domains.registry import get_domain
 
     try:
         rows = read_rows(path, get_domain(domain))
-        return _describe(path, domain, split, rows, len(to_examples(rows, domain, split)), words)
+        report = _describe(path, domain, split, rows, len(to_examples(rows, domain, split)), words)
+        most = PAPER_SETTINGS[domain].max_words
+        return replace(report, max_words=most, cut=share_cut(rows, most))
     except InvalidData as error:
         return FileReport(str(path), domain, split, error.problems)
 
@@ -213,6 +236,13 @@ def _print_report(report: FolderReport) -> None:
     for file in report.files:
         table.add_row(Path(file.file).name, *_cells(file))
     notes = ["mean, most: words of an utterance. words: distinct ones."]
+    notes += [
+        f"{Path(file.file).name}: {file.cut:.1%} of the utterances have more than the {file.max_words} words that are "
+        "read by default."
+        for file in report.files
+        if file.cut
+    ]
+    notes += [file.search for file in report.files if file.search]
     if report.glove:
         among = f"the first {GLOVE_LIMIT:,} words of {report.glove}"
         notes.append(f"unknown, share: those not among {among}, and their share of the text.")
@@ -223,6 +253,9 @@ def _print_report(report: FolderReport) -> None:
     console = Console(highlight=False, markup=False)
     console.print(table)
     console.print("\n".join(notes), soft_wrap=True)
+    for file in report.files:
+        for note in file.notes:
+            typer.echo(f"note: {note}", err=True)
     for problems in [report.problems, *(file.problems for file in report.files)]:
         for problem in problems[:SHOWN_PROBLEMS]:
             typer.echo(problem, err=True)
@@ -231,7 +264,7 @@ def _print_report(report: FolderReport) -> None:
 
 
 def _cells(file: FileReport) -> list[str]:
-    if file.problems:
+    if not file.utterances:
         return ["invalid"]
     length = f"{file.words / file.utterances:.1f}"
     cells = [str(file.rows), str(file.examples), length, str(file.longest_utterance), str(file.vocabulary)]

@@ -24,7 +24,10 @@ def parse(
     utterances: Annotated[
         list[str] | None, typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")
     ] = None,
-    world: Annotated[str | None, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")] = None,
+    world: Annotated[
+        str | None,
+        typer.Option("--context", "--world", metavar="TEXT", help="The first world, in the data's text form, or JSON."),
+    ] = None,
     domain: OwnDomain = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Which seed of the run. Default: the one that did best on dev.")
@@ -39,16 +42,16 @@ def parse(
 
     Instructions whose words are unknown or whose commands are improbable are reported as not understood.
 
-    Without instructions and --world, requests come from standard input, a line of JSON each, as in
-    {"world": "1:0 2:3", "utterances": ["swap them"], "id": 7}, and a line of JSON answers each.
+    Without instructions and --context, requests come from standard input, a line of JSON each, as in
+    {"context": "1:0 2:3", "instructions": ["swap them"], "id": 7}, and a line of JSON answers each.
 
-    Example: vbsix parse runs/tangrams --world "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
+    Example: vbsix parse runs/tangrams --context "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
     """
     prepare_jax()
     from vbsix.parsing.loading import load
 
     if (world is None) != (not utterances):
-        raise VbsixError("give --world and instructions, or neither to read requests from standard input.")
+        raise VbsixError("give --context and instructions, or neither to read requests from standard input.")
     parser = load(model, seed, domain=own_domain(domain))
     if world is None or not utterances:
         requests = typer.get_binary_stream("stdin")
@@ -92,22 +95,25 @@ def _answers(parser: Parser, lines: Iterable[bytes], best: int, min_confidence: 
         yield {"id": request["id"], **answer} if isinstance(request, dict) and "id" in request else answer
 
 
-def _check_request(request: Any) -> tuple[str, list[str]]:
+def _check_request(request: Any) -> tuple[Any, list[str]]:
+    """The context and the instructions of a request, under these names or under their old ones."""
     if not isinstance(request, dict):
-        raise VbsixError('expected an object such as {"world": "...", "utterances": ["..."]}.')
-    world, utterances = request.get("world"), request.get("utterances")
-    if not isinstance(world, str):
-        raise VbsixError('"world" is missing or not a text.')
-    if not isinstance(utterances, list) or not all(isinstance(utterance, str) for utterance in utterances):
-        raise VbsixError('"utterances" is missing or not a list of texts.')
-    return world, utterances
+        raise VbsixError('expected an object such as {"context": "...", "instructions": ["..."]}.')
+    if not {"context", "world"} & request.keys():
+        raise VbsixError('"context" is missing.')
+    context = request.get("context", request.get("world"))
+    instructions = request.get("instructions", request.get("utterances"))
+    if not isinstance(instructions, list) or not all(isinstance(instruction, str) for instruction in instructions):
+        raise VbsixError('"instructions" is missing or not a list of texts.')
+    return context, instructions
 
 
 def _to_json(found: Parse, min_confidence: float) -> dict[str, Any]:
     """The parse; one that is not confident enough is withheld."""
     abstained = found.confidence < min_confidence
     withheld = {"readings": []} if abstained else {}
-    return {"format": 1, "abstained": abstained, "confidence": found.confidence, **asdict(found), **withheld}
+    names = {"context": found.context, "instructions": found.instructions}
+    return {"format": 1, "abstained": abstained, "confidence": found.confidence, **names, **asdict(found), **withheld}
 
 
 def _print_readings(domain: str, found: Parse) -> None:

@@ -15,6 +15,7 @@ from vbsix.data.dataset import Dataset
 from vbsix.data.examples import Example
 from vbsix.domains.execution import execute
 from vbsix.domains.registry import origin_of
+from vbsix.evaluation.accuracy import WHOLE
 from vbsix.evaluation.spurious import FOUND, Shares
 from vbsix.runs.finish import Measured
 from vbsix.runs.folder import Run
@@ -65,9 +66,10 @@ def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares], lon
     for split, by_length in trained.accuracies.items():
         for length, shares in by_length.items():
             table.add_row(_SPLITS.get(split, split), length, *_cells(shares))
-    for split, shares in spurious.items() if _longest(run) else ():
+    for split, shares in spurious.items():
         length = min(_longest(run), longest_trained) if split == FOUND else _longest(run)
-        table.add_row(f"spurious, {_SPLITS.get(split, split)}", str(length), *_cells(shares))
+        if length or any(share is not None for share in shares):
+            table.add_row(f"spurious, {_SPLITS.get(split, split)}", str(length) if length else WHOLE, *_cells(shares))
     return table
 
 

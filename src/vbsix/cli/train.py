@@ -81,7 +81,11 @@ def train(
         ),
     ] = False,
     resume: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Continue a run or a sweep that was stopped or killed.")
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Continue a run or a sweep that was stopped or killed; with --steps N, train a finished run further.",
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors alone.")] = False,
 ) -> None:
@@ -116,11 +120,13 @@ def train(
 
     own = own_domain(domain)
     if resume:
-        if any((data, dev, method, recipe, variant, seeds, steps, out, config, settings, vary, folds, dry_run)):
-            raise VbsixError("--resume continues a run as it was begun; it takes no other option but --quiet.")
+        if any((data, dev, method, recipe, variant, seeds, out, config, settings, vary, folds, dry_run)):
+            raise VbsixError("--resume continues a run as it was begun; it takes only --steps and --quiet besides.")
         if is_sweep(resume):
+            if steps:
+                raise VbsixError("--steps: a sweep cannot be trained further.")
             return finish_sweep(open_sweep(resume), own, quiet)
-        run, dataset = reopen_run(resume, own)
+        run, dataset = reopen_run(resume, own, steps=steps)
     else:
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
         if dev and not source.endswith(SUFFIX):

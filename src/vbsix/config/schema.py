@@ -89,6 +89,13 @@ class TrainingConfig:
         least=0,
         input_of="step",
     )
+    length_penalty: float = setting(
+        0.0,
+        "A preference for short programs: each token of a correct program divides its weight by e to this power. Only "
+        'with `training.programs="graph"`.',
+        least=0,
+        input_of="step",
+    )
     samples: int = setting(32, "REINFORCE: programs sampled for each example.", least=1)
     sample_epsilon: float = setting(
         0.2,

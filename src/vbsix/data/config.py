@@ -43,6 +43,11 @@ class DataConfig:
         "`rightmost` and `beaker`.",
         least=0,
     )
+    vectors: str = setting(
+        "",
+        "A file of word vectors, instead of the GloVe file of the data folder: the text form of GloVe, word2vec or "
+        "fastText. Words of the training rows that it lacks get random, fixed vectors of their own.",
+    )
     oov_min_count: int = setting(
         0,
         "Words that GloVe lacks and that occur at least this often in training rows get random, fixed vectors of their "

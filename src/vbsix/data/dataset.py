@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,12 @@ import numpy as np
 
 from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, prefixes, suffixes, to_arrays
-from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines
+from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder
-from vbsix.data.words import Words, load_words, random_words
+from vbsix.data.words import Words, load_vectors, load_words, random_words
 from vbsix.domains.base import Domain
+from vbsix.domains.probing import Advice, Trial, advise, probe, summarise
+from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import is_built_in
 from vbsix.utilities.errors import VbsixError
 
@@ -26,6 +29,7 @@ CHECKED = 16
 FOLD = "fold"
 """The name of the split that cross-validation leaves out of training."""
 GLOVE = Path("glove", "glove.6B.100d.txt")
+_logger = logging.getLogger("vbsix")
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def load_dataset(
         folder = Path(source)
         if not folder.is_dir():
             wanted = f"a folder with SCONE's files, a file of JSON lines (*{SUFFIX}), or `{SYNTHETIC}`"
-            raise VbsixError(f"{source}: no such folder; give {wanted}.")
+            raise VbsixError(f"{source}: {no_folder(folder)}; give {wanted}.")
         train = load_split(folder, domain, config.split)
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
         # The vocabulary covers what a parser may ever read. Of test, only the words are read here.
@@ -168,6 +172,9 @@ def _identities(row: Row) -> tuple[Any, Any]:
 def _vocabulary(
     config: DataConfig, vectors: Path | None, texts: Sequence[str], train: Sequence[Row], word_size: int
 ) -> Words:
+    if config.vectors:
+        words = load_vectors(Path(config.vectors), texts, config.normalise)
+        return words.with_oov([text for row in train for text in row.utterances], config.oov_min_count or 1)
     if vectors is None:
         return random_words(texts, word_size, normalise=config.normalise)
     words = load_words(vectors, texts, config.glove_words or None, config.normalise)
@@ -197,6 +204,52 @@ def check_own_domain(domain: Domain, rows: Sequence[Row]) -> None:
 
         longest = max(len(row.utterances) for row in rows)
         check_domain(domain, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
+
+
+def no_folder(path: Path) -> str:
+    """Why a path is not a folder of data files."""
+    return f"a file, whose name does not end in {SUFFIX}" if path.is_file() else "no such folder"
+
+
+def examine(domain: Domain, rows: Sequence[Row]) -> tuple[str, list[Advice]]:
+    """Searches for examples with no network, if the language is in plain Python: the outcome, and what it shows."""
+    if not isinstance(domain, PythonDomain):
+        return "", []
+    trials = [Trial(str(row.worlds[0]), len(row.utterances), str(row.worlds[-1]), row.origin) for row in rows]
+    found = probe(domain, trials)
+    return summarise(found), list(advise(domain, trials, found))
+
+
+def share_cut(rows: Sequence[Row], most: int) -> float:
+    """The share of utterances that have more words than are read."""
+    counts = [len(utterance.split()) for row in rows for utterance in row.utterances]
+    return sum(count > most for count in counts) / len(counts)
+
+
+def warn_about(dataset: Dataset, *, sees_targets: bool, skips_no_ops: bool) -> None:
+    """Warns of what may keep a run from learning.
+
+    Args:
+        dataset: what it learns from.
+        sees_targets: whether one of its networks sees the target.
+        skips_no_ops: whether its searches leave out commands that change nothing.
+    """
+    rows, domain = dataset.train.rows, dataset.domain
+    concerns = list(warnings_about(rows))
+    if cut := share_cut(rows, dataset.max_words):
+        concerns.append(
+            f"{cut:.0%} of the instructions have more than {dataset.max_words} words, and the rest is not read: "
+            "--set data.max_words=N reads more."
+        )
+    if isinstance(domain, PythonDomain):
+        concerns += [one.text for one in examine(domain, rows)[1] if not (skips_no_ops and "skip_no_ops" in one.text)]
+        if sees_targets and not hasattr(domain.language, "describe_target") and hasattr(domain.language, "describe"):
+            concerns.append(
+                f"{type(domain.language).__name__}: has no describe_target(target), so that the network which should "
+                "see the target sees nothing of it. Add it, or take --method execution-only."
+            )
+    for concern in concerns:
+        _logger.warning("%s", concern)
 
 
 def _synthetic(config: DataConfig, domain: str) -> tuple[list[Row], dict[str, Split]]:

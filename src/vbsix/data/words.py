@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -159,11 +159,14 @@ def load_words(
     return random_words(texts, normalise=normalise)
 
 
-def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = True) -> Words:
+def load_glove(
+    path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = True, wanted: Container[str] | None = None
+) -> Words:
     """The first `limit` words (None: all) of a file in GloVe's text form: a line is a word and its numbers.
 
-    Padding and unknown words get random vectors, the same ones however much of the file is there.
-    Raises `InvalidData` with every malformed line.
+    Files of word2vec and fastText may begin with a line that says how many words and numbers follow. Padding and
+    unknown words get random vectors, the same ones however much of the file is there. With `wanted`, only those words
+    are read. Raises `InvalidData` with every malformed line.
     """
     words: list[str] = []
     rows: list[np.ndarray] = []
@@ -171,6 +174,8 @@ def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = Tr
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(islice(lines, limit), start=1):
+                if (number == 1 and _is_header(line)) or not (wanted is None or _first_word(line) in wanted):
+                    continue
                 try:
                     word, vector = _parse_line(line, len(rows[0]) if rows else None)
                     words.append(word)
@@ -180,10 +185,35 @@ def load_glove(path: Path, limit: int | None = GLOVE_LIMIT, normalise: bool = Tr
     except OSError as error:
         raise InvalidData([f"{path}: cannot be read: {error.strerror}"]) from error
     if not words and not problems:
-        problems.append(f"{path}: no words in the file")
+        problems.append(f"{path}: no words in the file" if wanted is None else f"{path}: has no word of the examples")
     if problems:
         raise InvalidData(problems)
     return _with_special(words, np.stack(rows), normalise)
+
+
+def load_vectors(path: Path, texts: Sequence[str], normalise: bool = True) -> Words:
+    """The words of some texts, as far as a file of vectors has them, whatever its size."""
+    tokens = {token for text in texts for token in text.split()}
+    return load_glove(path, None, normalise, {form for token in tokens for form in (*spellings(token), token.lower())})
+
+
+def vector_size(path: Path) -> int | None:
+    """How many numbers the vectors of a file have; None if that cannot be read."""
+    try:
+        with path.open("rb") as lines:
+            first = next(lines, b"")
+            return len(_parse_line(next(lines, b"") if _is_header(first) else first, None)[1])
+    except (OSError, ValueError):
+        return None
+
+
+def _is_header(line: bytes) -> bool:
+    parts = line.split()
+    return len(parts) == 2 and all(part.isdigit() for part in parts)
+
+
+def _first_word(line: bytes) -> str:
+    return line.partition(b" ")[0].decode(errors="replace")
 
 
 def random_words(texts: Iterable[str], dimensions: int = 100, seed: int = 0, normalise: bool = True) -> Words:

@@ -74,14 +74,17 @@ def _flat(arrays: Sequence[Any]) -> list[int]:
 
 def _described(language: Any) -> Features:
     """The language names its features."""
-    ids = {name: _ids(name, values) for name, values in getattr(language, "attributes", {}).items()}
+    declared = getattr(language, "attributes", None)
+    ids = {name: _ids(name, values) for name, values in declared.items()} if isinstance(declared, Mapping) else {}
     if not ids:
         raise VbsixError(
             f"{type(language).__name__}: with describe(state) goes `attributes`, which maps each name that it gives to "
             "its categories, or to n for the integers from 0 to n - 1."
         )
 
-    def encode(description: Mapping[str, Any]) -> list[int]:
+    def encode(description: Any) -> list[int]:
+        if not isinstance(description, Mapping):
+            raise VbsixError(f"expected a mapping of names to values, not {description!r}")
         if not description.keys() <= ids.keys():
             raise VbsixError(f"{sorted(description.keys() - ids.keys())} not in `attributes`")
         try:
@@ -102,6 +105,10 @@ def _described(language: Any) -> Features:
 
 def _ids(name: str, values: Any) -> dict[Any, int]:
     """An id for each value of an attribute; None has 0."""
+    if isinstance(values, str):
+        raise VbsixError(
+            f"`attributes`: {name} needs a list of categories, such as [{values!r}], not the text {values!r}."
+        )
     try:
         known = range(values) if isinstance(values, int) else tuple(values)
         ids = {None: 0, **{value: number for number, value in enumerate(known, start=1)}}

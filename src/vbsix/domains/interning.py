@@ -1,9 +1,12 @@
-"""The states of a plain-Python language during some searches: numbered, described and expanded once each."""
+"""The states of a plain-Python language: numbered, described and expanded once each."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import sysconfig
+import traceback
+from collections.abc import Callable, Hashable, Sequence
 from operator import index
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,58 +15,100 @@ from jaxtyping import Int
 from vbsix.domains.features import Features
 from vbsix.utilities.errors import VbsixError, shorten
 
+TABLE, NUMBER, DONE, DENOTATION, SEEN = range(5)
+"""What a row has of a state: the number of its table, its number there, the instructions done, the number of its
+denotation, and what the networks see."""
+SIGNIFICANT = 9
+"""Digits to which numbers in denotations and targets are compared."""
+VALUES = "use a NamedTuple or a frozen dataclass whose fields are tuples, not lists"
+"""What states should be."""
 _NOT_EXPANDED, _INVALID = -2, -1
 _SHOWN = 200
 """How much of a state a message shows."""
 
 
-class StateTable:
-    """States that begin with some contexts, each with a row for the device and with its successors.
+class Denotations:
+    """Denotations and targets, numbered: equal ones have the same number, whichever came first."""
 
-    A row has the state's number, the instructions done, the number of the target that the denotation equals (-1 for
-    none), and what the networks see.
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._next = 0
+
+    def number(self, denotation: Any) -> int:
+        """The number of a denotation, which is the number of any equal one."""
+        number = self._numbers.setdefault(freeze(denotation), self._next)
+        self._next += number == self._next
+        return number
+
+    def find(self, denotation: Any) -> int:
+        """The number of a denotation; -1 if it has none."""
+        return self._numbers.get(freeze(denotation), -1)
+
+    def keep(self, wanted: set[int]) -> None:
+        """Forgets all others. Numbers are never given again."""
+        self._numbers = {value: number for value, number in self._numbers.items() if number in wanted}
+
+
+class StateTable:
+    """States with a row for the device each (see `TABLE`), and with their successors.
+
+    They are kept from search to search, so that `step` is called once for each state and token.
     """
 
-    def __init__(self, language: Any, look: Features, targets: Mapping[Hashable, int], instructions: int):
-        self._language, self._look, self._targets, self._instructions = language, look, targets, instructions
+    def __init__(self, table: int, language: Any, look: Features, denotations: Denotations, instructions: int):
+        self._language, self._look, self._denotations = language, look, denotations
+        self._table, self._instructions = table, instructions
+        self._valid_tokens: Callable[[Any], Any] | None = getattr(language, "valid_tokens", None)
+        self._places = {token: place for place, token in enumerate(language.tokens)}
         self._numbers: dict[Any, int] = {}
+        self._first: dict[int, int] = {}
         self.states: list[Any] = []
         self._described = 0
-        self.rows = np.zeros((64, 3 + look.width), np.int32)
+        self.rows = np.zeros((64, SEEN + look.width), np.int32)
         self._successors = np.full((64, len(language.tokens)), _NOT_EXPANDED, np.int32)
 
-    def start(self, contexts: Sequence[Any]) -> Int[np.ndarray, " contexts"]:
-        """The numbers of the first states."""
-        first, context = [], None
+    def start(self, contexts: Sequence[Any], numbers: Sequence[int]) -> Int[np.ndarray, " contexts"]:
+        """The numbers of the first states of contexts, which have numbers themselves."""
+        context = None
         try:
-            for context in contexts:
-                first.append(self._number(self._language.start(context)))
+            for context, number in zip(contexts, numbers, strict=True):
+                if number not in self._first:
+                    self._first[number] = self._number(self._language.start(context))
         except Exception as error:
             raise failure(self._language, f"start({shorten(repr(context))})", error) from error
         self._describe_new()
-        return np.array(first, np.int32)
+        return np.array([self._first[number] for number in numbers], np.int32)
 
-    def expand(self, numbers: Int[np.ndarray, " n"]) -> Int[np.ndarray, "n A"]:
+    def expand(self, numbers: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n A"]:
         """The numbers of all successors, -1 where a token is invalid. A finished program has none."""
-        new = np.unique(numbers[self._successors[numbers, 0] == _NOT_EXPANDED])
-        finished = self.rows[new, 1] >= self._instructions
-        going_on = new[~finished]
-        found = [self._step_all(self.states[number]) for number in going_on.tolist()]
-        self._describe_new()
-        self._successors[new[finished]] = _INVALID
-        if found:
-            self._successors[going_on] = found
+        is_new = self._successors[numbers, 0] == _NOT_EXPANDED
+        if is_new.any():
+            new = np.unique(numbers[is_new])
+            finished = self.rows[new, DONE] >= self._instructions
+            going_on = new[~finished]
+            found = [self._step_all(self.states[number]) for number in going_on.tolist()]
+            self._describe_new()
+            self._successors[new[finished]] = _INVALID
+            if found:
+                self._successors[going_on] = found
         return self._successors[numbers]
 
     def _step_all(self, state: Any) -> list[int]:
-        step, number_of, token = self._language.step, self._number, ""
-        successors = []
+        step, number_of, call = self._language.step, self._number, "valid_tokens(state)"
+        successors = [_INVALID] * len(self._places)
         try:
-            for token in self._language.tokens:
+            tokens = self._places if self._valid_tokens is None else self._valid_tokens(state)
+            for token in tokens:
+                if token not in self._places:
+                    raise VbsixError(f"{token!r} is no token")
+                call = f"step(state, {token!r})"
                 successor = step(state, token)
-                successors.append(_INVALID if successor is None else number_of(successor))
+                if successor is not None:
+                    if successor is False:
+                        raise VbsixError("it returned False; return None where a token is invalid")
+                    successors[self._places[token]] = number_of(successor)
         except Exception as error:
-            raise failure(self._language, f"step(state, {token!r})", error, state) from error
+            raise failure(self._language, call, error, state) from error
         return successors
 
     def _number(self, state: Any) -> int:
@@ -91,29 +136,33 @@ class StateTable:
         try:
             done = index(self._language.instructions_done(state))
             call = "denotation(state)"
-            target = find(self._targets, self._language.denotation(state))
+            denotation = self._denotations.number(self._language.denotation(state))
             call = self._look.call
             seen = self._look.state(state)
             if len(seen) != self._look.width:
                 raise ValueError(f"{len(seen)} numbers, where the sizes that are declared make {self._look.width}")
-            return [number, done, -1 if target is None else target, *seen]
+            return [self._table, number, done, denotation, *seen]
         except Exception as error:
             raise failure(self._language, call, error, state) from error
 
 
-def find(targets: Mapping[Hashable, int], denotation: Any) -> int | None:
-    """The number of the target that equals a denotation."""
-    return targets.get(freeze(denotation))
-
-
 def freeze(value: Any) -> Hashable:
-    """JSON as something hashable: lists as tuples, objects as the set of their items. True is not 1, but 1.0 is."""
+    """JSON as something hashable: lists as tuples, objects as the set of their items.
+
+    True is not 1, but 1.0 is. Numbers with fractions are equal if they agree in the first nine digits.
+    """
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple([freeze(item) for item in value])
     if isinstance(value, bool):
         return bool, value
-    if isinstance(value, list | tuple):
-        return tuple(map(freeze, value))
     if isinstance(value, dict):
         return frozenset((name, freeze(item)) for name, item in value.items())
+    if isinstance(value, float):
+        if value != value:
+            raise VbsixError("NaN equals nothing, not even itself")
+        return float(f"{value:.{SIGNIFICANT}g}")
     return value
 
 
@@ -124,8 +173,21 @@ def failure(language: Any, call: str, error: Exception, state: Any = None) -> Vb
 
 
 def describe_error(error: Exception) -> str:
-    """An error in one line; ours say what is wrong by themselves."""
+    """An error in one line, with file and line of the code that raised it; ours say what is wrong by themselves."""
     lines = str(error).splitlines()
     if lines and isinstance(error, VbsixError):
         return f"an error: {lines[0]}"
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    remedy = f"; {VALUES}" if lines and isinstance(error, TypeError) and "unhashable" in lines[0] else ""
+    return f"{type(error).__name__}{': ' if lines else ''}{''.join(lines[:1])}{_place(error)}{remedy}"
+
+
+def _place(error: Exception) -> str:
+    """File and line in the user's own code, where an error came from it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file is neither ours, nor Python's, nor of an installed package."""
+    others = Path(__file__).parents[1], *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+    return not file.startswith("<") and not any(Path(file).is_relative_to(other) for other in others)

@@ -2,14 +2,14 @@
 
 States stay on the host, where equal ones get the same number; compiled searches handle the numbers. The transitions of
 all beams of a batch are served by one callback an iteration, which runs the class's `step` once for each new state and
-token. All that searches and networks need of a state travels with its number, so that nothing else calls back.
+token, and remembers the result for later searches. All that searches and networks need of a state travels with its
+number, so that nothing else calls back.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import accumulate
@@ -23,17 +23,26 @@ from jaxtyping import Array, Bool, Int, UInt32
 from vbsix.domains.base import Domain, Observation
 from vbsix.domains.features import choose_features
 from vbsix.domains.hashing import hash_words
-from vbsix.domains.interning import StateTable, describe_error, find, freeze
-from vbsix.utilities.errors import InvalidWorld, VbsixError, shorten
+from vbsix.domains.interning import (
+    DENOTATION,
+    DONE,
+    NUMBER,
+    SEEN,
+    TABLE,
+    Denotations,
+    StateTable,
+    describe_error,
+    freeze,
+)
+from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
-KEPT_TABLES, MOST_TABLES, KEPT_STATES = 4, 64, 1 << 19
-"""Some tables of states are always kept; beyond, the oldest are forgotten where there are too many or too large."""
+FULL_TABLE, KEPT_TABLES, KEPT_STATES = 1 << 19, 4, 1 << 20
+"""States with which a table is full, so that the next search begins another one. Some tables are always kept; beyond,
+the oldest are forgotten where all of them hold too many states."""
 
 
 Row = Int[Any, " row"]
-"""A state as compiled functions know it: the number of its table, its number there, the instructions done, the number
-of the target that its denotation equals (-1: none), and what the networks see."""
-_TABLE, _NUMBER, _DONE, _TARGET, _SEEN = range(5)
+"""A state as compiled functions know it; see `interning.TABLE`."""
 
 
 class PythonTarget(NamedTuple):
@@ -52,13 +61,14 @@ class PythonDomain(Domain):
     - `step(state, token)`: the next state, or None where the token is not valid;
     - `instructions_done(state)`: how many instructions have their command;
     - `denotation(state)`: what is compared with the target, which is JSON as it stands in the data (a tuple equals a
-      list).
+      list; numbers with fractions are equal if they agree in the first nine digits).
 
     States are hashable and never change; equal states are one state of the search. With `attributes`, a mapping of
     names to categories or to a number n (for the integers from 0 to n - 1), the class says what the networks may see:
     `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
     None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
-    is seldom as good. `name` names the domain; the class's own name does else.
+    is seldom as good. `name` names the domain; the class's own name does else. `valid_tokens(state)` is optional: it
+    gives the tokens to try in a state, and saves calls of `step` with the others.
 
     A class that knows better can give `observe`, `observe_world` and `observe_target` as `Domain` has them, as nested
     lists, with `slots`, `objects`, `elements`, `values` and `attributes`.
@@ -76,13 +86,14 @@ class PythonDomain(Domain):
         self.features = look = choose_features(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
-        self._width = _SEEN + look.width
-        self._contexts: list[Any] = []
+        self._width = SEEN + look.width
+        self._contexts: list[str] = []
         self._context_numbers: dict[str, int] = {}
-        self._targets: list[Any] = []
-        self._target_numbers: dict[Hashable, int] = {}
+        self._denotations = Denotations()
+        self._targets: dict[int, Any] = {}
         self._tables: dict[int, StateTable] = {}
-        self._started = 0
+        self._current: dict[int, int] = {}
+        self._made = 0
         self._failure: VbsixError | None = None
         self._lock = threading.Lock()
         self._alone = threading.RLock()
@@ -97,21 +108,21 @@ class PythonDomain(Domain):
     def expand(self, state: Row) -> tuple[Int[Array, "A row"], Bool[Array, " A"]]:
         count = len(self.tokens)
         shapes = jax.ShapeDtypeStruct((count, self._width), jnp.int32), jax.ShapeDtypeStruct((count,), bool)
-        table, number = jnp.asarray(state)[:_DONE]
+        table, number = jnp.asarray(state)[:DONE]
         rows, valid = jax.pure_callback(self._expand_on_host, shapes, table, number, vmap_method="broadcast_all")
         return rows, valid
 
     def instructions_done(self, state: Row) -> Int[Array, ""]:
-        return jnp.asarray(state)[_DONE]
+        return jnp.asarray(state)[DONE]
 
     def matches(self, state: Row, target: PythonTarget) -> Bool[Array, ""]:
-        return jnp.asarray(state)[_TARGET] == target.number
+        return jnp.asarray(state)[DENOTATION] == target.number
 
     def key(self, state: Row) -> UInt32[Array, "2"]:
-        return hash_words(jnp.asarray(state)[:_DONE])
+        return hash_words(jnp.asarray(state)[:DONE])
 
     def denotation_key(self, state: Row) -> UInt32[Array, "2"]:
-        return hash_words(jnp.asarray(state)[_TARGET, None])
+        return hash_words(jnp.asarray(state)[DENOTATION, None])
 
     def observe(self, state: Row) -> Observation:
         values, objects, _ = self._seen(state)
@@ -124,7 +135,7 @@ class PythonDomain(Domain):
         return target.seen
 
     def _seen(self, state: Row) -> list[Array]:
-        sizes = _SEEN, self.slots, self.slots * self.objects * len(self.attributes)
+        sizes = SEEN, self.slots, self.slots * self.objects * len(self.attributes)
         return jnp.split(jnp.asarray(state), list(accumulate(sizes)))[1:]
 
     # Text in and out: all of it is JSON.
@@ -145,16 +156,17 @@ class PythonDomain(Domain):
         canonical = self.to_text(context)
         if canonical not in self._context_numbers:
             try:
-                hash(self.language.start(context))
+                state = self.language.start(context)
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {describe_error(error)}") from error
+            _require_hashable(self.language, state)
             with self._lock:
                 if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
-                    self._contexts.append(context)
+                    self._contexts.append(canonical)
         return np.array(self._context_numbers[canonical], np.int32)
 
     def format_world(self, world: Int[Any, ""]) -> str:
-        return self.to_text(self._contexts[int(world)])
+        return self._contexts[int(world)]
 
     def parse_target(self, text: str) -> PythonTarget:
         target = _from_json(text)
@@ -163,16 +175,18 @@ class PythonDomain(Domain):
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {describe_error(error)}") from error
         with self._lock:
-            number = self._target_numbers.setdefault(freeze(target), len(self._targets))
-            if number == len(self._targets):
-                self._targets.append(target)
+            number = self._denotations.number(target)
+            self._targets.setdefault(number, target)
         shape = self.elements, len(self.attributes)
         return PythonTarget(np.array(number, np.int32), np.array(seen, np.int32).reshape(shape))
 
     def format_target(self, target: Any) -> str:
         """Of a target or a denotation; equal ones have the text of the first that was read."""
-        number = target.number if isinstance(target, PythonTarget) else find(self._target_numbers, target)
-        return self.to_text(target if number is None else self._targets[int(number)])
+        if isinstance(target, PythonTarget):
+            return self.to_text(self._targets[int(target.number)])
+        with self._lock:
+            number = self._denotations.find(target)
+        return self.to_text(self._targets.get(number, target))
 
     def world(self, state: Row) -> Any:
         return self.language.denotation(self.host_state(state))
@@ -186,7 +200,7 @@ class PythonDomain(Domain):
 
     def host_state(self, state: Row) -> Any:
         """The object that stands behind a state of the last searches."""
-        return self._table(int(state[_TABLE])).states[int(state[_NUMBER])]
+        return self._table(int(state[TABLE])).states[int(state[NUMBER])]
 
     # On the host.
 
@@ -211,40 +225,55 @@ class PythonDomain(Domain):
         distinct, places = np.unique(worlds, return_inverse=True)
         rows = np.zeros((len(distinct), self._width), np.int32)
         with self._lock:
-            rows[:, _TABLE], self._started = self._started, self._started + 1
-            table = StateTable(self.language, self.features, self._target_numbers, instructions)
             try:
-                first = table.start([self._contexts[world] for world in distinct.tolist()])
-                rows[:, _NUMBER:] = table.rows[first]
+                table, numbers = self._open_table(instructions), distinct.tolist()
+                first = table.start([json.loads(self._contexts[world]) for world in numbers], numbers)
+                rows = table.rows[first]
             except Exception as error:
                 self._keep(error)
-            self._tables[self._started - 1] = table
-            while len(self._tables) > KEPT_TABLES and self._holds_too_much():
-                del self._tables[min(self._tables)]
         return rows[places.reshape(worlds.shape)]
 
     def _expand_on_host(self, tables: Any, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
         tables, numbers = np.asarray(tables), np.asarray(numbers)
         rows = np.zeros((*numbers.shape, len(self.tokens), self._width), np.int32)
-        rows[..., _TABLE] = tables[..., None]
         valid = np.zeros(rows.shape[:-1], bool)
         with self._lock:
             try:
+                if self._failure is None and (tables == tables.flat[0]).all():  # as in all of our own searches
+                    table = self._table(int(tables.flat[0]))
+                    successors = table.expand(numbers)
+                    return table.rows[np.maximum(successors, 0)], successors >= 0  # an invalid one is any of this table
                 for number in np.unique(tables).tolist() if self._failure is None else ():
                     table, here = self._table(number), tables == number
                     successors = table.expand(numbers[here])
-                    rows[here, :, _NUMBER:], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
+                    rows[here], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
             except Exception as error:
                 self._keep(error)
         return rows, valid
+
+    def _open_table(self, instructions: int) -> StateTable:
+        """The table for searches of so many instructions, with what earlier ones found; a new one where it is full."""
+        table = self._tables.get(self._current.get(instructions, -1))
+        if table is None or len(table.states) >= FULL_TABLE:
+            table = StateTable(self._made, self.language, self.features, self._denotations, instructions)
+            self._tables[self._made] = table
+            self._current[instructions] = self._made
+            self._made += 1
+            before = len(self._tables)
+            while (
+                len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
+            ):
+                del self._tables[min(self._tables)]
+            if len(self._tables) < before:
+                kept = [one.rows[: len(one.states), DENOTATION] for one in self._tables.values()]
+                self._denotations.keep({*self._targets, *np.concatenate(kept).tolist()})
+        return table
 
     def _keep(self, error: Exception) -> None:
         described = VbsixError(f"{self.name}: a search raised {describe_error(error)}.")
         known = error if isinstance(error, VbsixError) else described
         self._failure = self._failure or known
-
-    def _holds_too_much(self) -> bool:
-        return len(self._tables) > MOST_TABLES or sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
+        self._current.clear()  # what the failure left half done is not built upon
 
     def _table(self, number: int) -> StateTable:
         if number not in self._tables:
@@ -276,6 +305,14 @@ def _require_language(language: Any) -> None:
     tokens = getattr(language, "tokens", None)
     if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
         raise VbsixError(f"{kind}.tokens must be a list of texts, not {tokens!r}.")
+
+
+def _require_hashable(language: Any, state: Any) -> None:
+    try:
+        hash(state)
+    except Exception as error:
+        problem = f"start(context) gave a state that cannot be hashed: {describe_error(error)}."
+        raise InvalidDomain(type(language).__name__, [problem]) from error
 
 
 def _from_json(text: str) -> Any:

@@ -6,13 +6,13 @@ Intermediate worlds are read after training alone. Nothing learns from them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from vbsix.config.schema import Config
 from vbsix.data.dataset import Dataset, Split
@@ -34,9 +34,10 @@ Shares = list[float | None]
 def is_spurious(right: Sequence[bool | None]) -> bool | None:
     """Whether a program is spurious, given whether the world after each command is right.
 
-    Only a correct program, one whose last world is right, can be spurious. None where that is not known.
+    Only a correct program, one whose last world is right, can be spurious. None where that is not known: where a world
+    in between is not, or where there is none, since the program has one command.
     """
-    return None if None in right or not right[-1] else not all(right)
+    return None if len(right) < 2 or None in right or not right[-1] else not all(right)
 
 
 def predict_longest(dataset: Dataset, networks: Networks, config: Config) -> dict[str, Predicted]:
@@ -50,9 +51,10 @@ def predict_longest(dataset: Dataset, networks: Networks, config: Config) -> dic
             networks.policy,
             dataset.words.vectors,
             dataset.arrays(examples),
-            _worlds(dataset, split.rows, length) if length else None,
+            _worlds(dataset, split.rows, length),
             beam=config.run.evaluation_beam,
             batch=config.run.evaluation_batch,
+            skip_no_ops=config.search.skip_no_ops,
         )
     return predictions
 
@@ -64,7 +66,8 @@ def spurious_shares(
     length = max(config.data.evaluation)
     shares = {
         name: [
-            _mean(is_spurious(row.tolist()) for row in of_seed) for of_seed in _correct(dataset, name, length, found)
+            _mean(is_spurious(row[:count].tolist()) for row, count in zip(right[correct], counts[correct], strict=True))
+            for right, correct, counts in _of_known(dataset, name, length, found)
         ]
         for name, found in predictions.items()
     }
@@ -78,17 +81,22 @@ def intermediate_accuracy(
     length = max(config.data.evaluation)
     return {
         name: {
-            str(end): [_mean(of_seed[:, end - 1]) for of_seed in _correct(dataset, name, length, found)]
+            str(end): [
+                _mean(right[correct][:, end - 1]) for right, correct, _ in _of_known(dataset, name, length, found)
+            ]
             for end in range(1, length)
         }
         for name, found in predictions.items()
     }
 
 
-def _correct(dataset: Dataset, split: str, length: int, found: Predicted) -> list[Bool[np.ndarray, "n M"]]:
-    """For each seed, which worlds are right of its correct predictions for rows with all worlds known."""
+def _of_known(
+    dataset: Dataset, split: str, length: int, found: Predicted
+) -> Iterator[tuple[Bool[np.ndarray, "n M"], Bool[np.ndarray, " n"], Int[np.ndarray, " n"]]]:
+    """For each seed and the rows with all worlds known: which worlds are right, whether the last is, and how many."""
     known = _known(dataset.splits[split], length)
-    return [right[known][correct[known]] for right, correct in zip(found.right, found.correct, strict=True)]
+    for right, correct in zip(found.right, found.correct, strict=True):
+        yield right[known], correct[known], found.instructions[known]
 
 
 def spurious_finds(dataset: Dataset, networks: Networks, config: Config, length: int) -> Shares:
@@ -157,21 +165,29 @@ def spurious_posterior(domain: Domain, graph: Graph, worlds: Any) -> Float[Array
 
 
 def _known(split: Split, length: int) -> list[int]:
-    """The rows that have the world after each of their first utterances."""
+    """The rows that have the world after each of their first utterances; after all of several, if the length is 0."""
     return [
         place
         for place, row in enumerate(split.rows)
-        if 0 < length <= len(row.utterances) and None not in row.worlds[: length + 1]
+        if (length or 2) <= len(row.utterances) and None not in row.worlds[: (length or len(row.utterances)) + 1]
     ]
 
 
 def _worlds(dataset: Dataset, rows: Sequence[Row], length: int) -> Any:
-    """The world after each of the first utterances, leaves [N, M, ...]; the last one stands for those not known."""
+    """The world after each of the first utterances, leaves [N, M, ...]; the last one stands for those not known.
+
+    With length 0, after all utterances of each row; rows that are shorter than the longest repeat their last one.
+    """
     parse = functools.cache(dataset.domain.parse_target)
-    targets = [parse(str(world or row.worlds[length])) for row in rows for world in row.worlds[1 : length + 1]]
-    return jax.tree.map(lambda *leaves: np.stack(leaves).reshape(len(rows), length, *np.shape(leaves[0])), *targets)
+    most = length or max(len(row.utterances) for row in rows)
+    targets = []
+    for row in rows:
+        last = str(row.worlds[length or -1])
+        known = row.worlds[1 : (length or len(row.utterances)) + 1]
+        targets += [parse(world if world is not None else last) for world in (*known, *[last] * (most - len(known)))]
+    return jax.tree.map(lambda *leaves: np.stack(leaves).reshape(len(rows), most, *np.shape(leaves[0])), *targets)
 
 
 def _mean(values: Any) -> float | None:
-    found = [float(value) for value in values]
+    found = [float(value) for value in values if value is not None]
     return float(np.mean(found)) if found else None

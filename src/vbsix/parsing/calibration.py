@@ -44,7 +44,13 @@ def _predict(parser: Parser, arrays: Arrays) -> Outcomes:
         part = jax.tree.map(lambda leaf, index=index: np.asarray(leaf)[index], arrays)
         with domain.alone():
             found = predict_requests(
-                domain, parser.policy, parser.words.vectors, part._replace(target=None), beam=beam, best=1
+                domain,
+                parser.policy,
+                parser.words.vectors,
+                part._replace(target=None),
+                beam=beam,
+                best=1,
+                skip_no_ops=parser.config.search.skip_no_ops,
             )
             last = jax.vmap(lambda states, n: jax.tree.map(lambda leaf: leaf[0, n - 1], states))(
                 found.states, part.instructions

@@ -34,7 +34,7 @@ from vbsix.runs.sweep import is_sweep, open_sweep
 from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_tensors
-from vbsix.utilities.jax_settings import set_flags
+from vbsix.utilities.jax_settings import prepare_jax
 from vbsix.utilities.trees import choose
 
 PRETRAINED = Path(__file__).parent / "pretrained"
@@ -69,7 +69,7 @@ def load(
     Raises:
         VbsixError: there is no intact model at the path, or it does not have that seed.
     """
-    set_flags()  # a first call starts JAX, and training in the same session needs all cores
+    prepare_jax()  # a first call starts JAX, and training in the same session needs all cores
     path, domain = find_model(path), None if domain is None else as_domain(domain)
     if not path.is_dir():
         if ensemble or words:
@@ -185,7 +185,8 @@ def best_seed(run: Run, best: bool = False) -> int:
 def _read_run(
     run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None, words: Words | None = None
 ) -> list[Parser]:
-    domain, words = domain_of(run.config, run.folder, domain, run.observation_spec), words or open_words(run.folder)
+    domain = domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens)
+    words = words or open_words(run.folder)
     policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
     own = words.words == open_words(run.folder).words
     confidence = functools.partial(open_confidence, run, words=len(words.words)) if own else lambda seed: None
@@ -241,9 +242,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
-    domain = domain_of(config, path, domain, metadata.get("observation_spec", metadata.get("attributes")))
-    if tokens != domain.tokens:
-        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its tokens differ.")
+    domain = domain_of(config, path, domain, metadata.get("observation_spec", metadata.get("attributes")), tokens)
 
     def create(key: PRNGKeyArray) -> tuple[PolicyNetwork, Any]:
         policy = POLICIES.get(config.network.policy)(domain, config.network, key=key)

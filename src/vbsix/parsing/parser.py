@@ -66,21 +66,21 @@ class Parser:
 
     def parse(
         self,
-        world: Any,
-        utterances: Sequence[str],
+        context: Any,
+        instructions: Sequence[str],
         best: int = 1,
         room: int = _USUAL_UTTERANCES,
         begin: Sequence[str] | None = None,
     ) -> Parse:
-        """Reads utterances, each as a command, beginning in a world given in its text form, or as JSON.
+        """Reads instructions, each as a command, beginning in a context given in its text form, or as JSON.
 
         The confidence of a reading estimates how often such a reading is right. It falls with unknown and rare words,
         and with improbable commands. A model without calibration takes the probability times the share of known words.
         `Parse.understood` is False if a command is less certain than almost all right ones on dev.
 
         Args:
-            world: the world before the first utterance.
-            utterances: instructions in their order.
+            context: the world before the first instruction.
+            instructions: the instructions in their order.
             best: how many readings are wanted; fewer come if the beam finds fewer.
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
             begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
@@ -88,7 +88,7 @@ class Parser:
         Raises:
             VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
         """
-        return self.parse_many([(world, utterances)], best, room, begin)[0]
+        return self.parse_many([(context, instructions)], best, room, begin)[0]
 
     def parse_many(
         self,
@@ -114,7 +114,14 @@ class Parser:
             arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
             with self.domain.alone():
                 predicted = predict_requests(
-                    self.domain, self.policy, self.words.vectors, arrays, allowed, beam=beam, best=best
+                    self.domain,
+                    self.policy,
+                    self.words.vectors,
+                    arrays,
+                    allowed,
+                    beam=beam,
+                    best=best,
+                    skip_no_ops=self.config.search.skip_no_ops,
                 )
                 predicted = jax.tree.map(np.asarray, predicted)
                 self.domain.raise_failure()
@@ -234,7 +241,7 @@ def _share_out(best: float, ratios: Float[np.ndarray, " O"]) -> list[float]:
     return [best, *np.minimum(allowed, (1 - best) * others / max(float(others.sum()), 1e-30)).tolist()]
 
 
-@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best", "skip_no_ops"))
 def predict_requests(
     domain: Domain,
     policy: PolicyNetwork | Ensemble,
@@ -244,11 +251,23 @@ def predict_requests(
     *,
     beam: int,
     best: int,
+    skip_no_ops: bool = False,
 ) -> Predictions:
     """`predict` for a batch of requests; `allowed` is the same for all."""
+    longest = jnp.max(requests.instructions)
 
     def of_request(request: Arrays) -> Predictions:
-        return predict(domain, policy, projections, request, allowed, beam=beam, best=best)
+        return predict(
+            domain,
+            policy,
+            projections,
+            request,
+            allowed,
+            beam=beam,
+            best=best,
+            skip_no_ops=skip_no_ops,
+            longest=longest,
+        )
 
     return jax.vmap(of_request)(jax.tree.map(jnp.asarray, requests))
 

@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ import jax.numpy as jnp
 from vbsix import __version__
 from vbsix.config.legacy import read_config
 from vbsix.config.schema import Config
-from vbsix.data.dataset import Dataset, load_dataset
+from vbsix.data.dataset import Dataset, load_dataset, warn_about
+from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain, get_domain, origin_of
@@ -41,6 +43,8 @@ class Run:
     """Where the data comes from; see `load_dataset`."""
     observation_spec: Any = None
     """What its domain's networks see (`Domain.observation_spec`), where that is known."""
+    tokens: tuple[str, ...] = ()
+    """The tokens of its domain, where they are known."""
 
     @property
     def checkpoints(self) -> Path:
@@ -77,11 +81,22 @@ def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = N
     )
 
 
-def reopen_run(folder: Path, domain: Any = None, words: Words | None = None) -> tuple[Run, Dataset]:
-    """A run that was begun, and its data, with the words that it was begun with unless others are given."""
+def reopen_run(
+    folder: Path, domain: Any = None, words: Words | None = None, steps: int | None = None
+) -> tuple[Run, Dataset]:
+    """A run that was begun, and its data, with the words that it was begun with unless others are given.
+
+    Args:
+        folder: the run's.
+        domain: the language, for one of the user's own.
+        words: another vocabulary.
+        steps: train for more steps than the run was begun with.
+    """
     run = open_run(folder)
+    if steps is not None:
+        run = extend_run(run, steps)
     given = None if domain is None else as_domain(domain)
-    language = domain_of(run.config, run.folder, given, run.observation_spec)
+    language = domain_of(run.config, run.folder, given, run.observation_spec, run.tokens)
     return run, read_dataset(run, language, words or open_words(folder))
 
 
@@ -91,17 +106,46 @@ def create_run(
     """Makes the folder of a new run and reads its data, unless that is given."""
     if (run.folder / "run.json").exists():
         raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
-    dataset = dataset or read_dataset(run, domain, words)
+    if dataset is None:
+        dataset = read_dataset(run, domain, words)
+        warn_about_run(run, dataset)
     description = {
         "vbsix": __version__,
         "seeds": list(run.seeds),
         "data": run.source,
         "observation_spec": dataset.domain.observation_spec(),
+        "tokens": list(dataset.domain.tokens),
         "config": dataclasses.asdict(run.config),
     }
     write_tensors(run.folder / "words.safetensors", {"vectors": dataset.words.vectors}, dataset.words.to_json())
     write_json(run.folder / "run.json", description)
     return dataset
+
+
+def extend_run(run: Run, steps: int) -> Run:
+    """The run with more steps, written to its folder."""
+    before = run.config.training
+    if is_in_sweep(run):
+        raise VbsixError(f"{run.folder}: is part of a sweep, whose runs have the same number of steps.")
+    if steps < before.steps:
+        raise VbsixError(f"{run.folder}: has {before.steps} steps; give more to train it further.")
+    if before.decay_share and steps > before.steps:
+        raise VbsixError(
+            f"{run.folder}: its learning rate has fallen to 0 at step {before.steps} (training.decay_share), so that "
+            "it cannot be trained further. Begin a new run with more steps."
+        )
+    extended = dataclasses.replace(run.config, training=dataclasses.replace(before, steps=steps))
+    description = read_json(run.folder / "run.json")
+    write_json(run.folder / "run.json", {**description, "config": dataclasses.asdict(extended)})
+    return dataclasses.replace(run, config=extended)
+
+
+def warn_about_run(run: Run, dataset: Dataset) -> None:
+    """Warns of what may keep a run on JSON lines from learning."""
+    training = run.config.training
+    if run.source.endswith(SUFFIX):
+        sees_targets = training.critic or training.objective == "expert-mml"
+        warn_about(dataset, sees_targets=sees_targets, skips_no_ops=run.config.search.skip_no_ops)
 
 
 def open_run(folder: Path) -> Run:
@@ -113,17 +157,17 @@ def open_run(folder: Path) -> Run:
         config = read_config(description["config"], description.get("method"))
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
         spec = description.get("observation_spec", description.get("attributes"))  # 0.1 says attributes
-        return Run(folder, config, seeds, source, spec)
+        return Run(folder, config, seeds, source, spec, tokens=tuple(description.get("tokens", ())))
     except VbsixError as error:
         raise VbsixError(f"{folder / 'run.json'}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
 
 
-def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None) -> Domain:
+def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None, tokens: Sequence[str] = ()) -> Domain:
     """The domain that a model is for. A file names a domain that is known, never code to be run.
 
-    The domain must have the observation spec that it had in training, where that is known.
+    The domain must have the tokens and the observation spec that it had in training, where these are known.
     """
     if given is not None and given.name != config.domain:
         raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
@@ -134,9 +178,22 @@ def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None
             f"{path}: {error} A domain of your own has to be named: --domain MODULE:CLASS (vbsix train: MODULE:CLASS), "
             "in Python vbsix.load(..., domain=...)."
         ) from None
+    differences = []
+    if tokens and tuple(tokens) != domain.tokens:
+        differences.append(f"its tokens differ: {_difference(tokens, domain.tokens)}")
     if spec not in (None, domain.observation_spec()):
-        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its attributes differ.")
+        differences.append(f"its attributes differ: {_difference(spec, domain.observation_spec())}")
+    if differences:
+        what = "; ".join(differences)
+        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: {what}.")
     return domain
+
+
+def _difference(before: Any, now: Any) -> str:
+    """Where two lists differ first."""
+    pairs = enumerate(zip_longest(before, now, fillvalue=None), start=1)
+    place, (old, new) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
+    return f"number {place} was {'nothing' if old is None else repr(old)}, now it is {new!r}"
 
 
 def open_words(folder: Path) -> Words:

@@ -293,7 +293,10 @@ def _load_together(group: Group, origins: Sequence[Origin]) -> list[Checkpoint] 
 
 def _origin(run: Run, dataset: Dataset) -> Origin:
     relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
-    return {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
+    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
+    if not run.config.training.decay_share:  # then steps do not depend on how many there are, and more may follow
+        origin.pop("training.steps")
+    return origin
 
 
 def _next_stop(runs: Sequence[Run], step: int) -> int:
@@ -345,8 +348,10 @@ def _advise(config: Config, step: int) -> str:
     else:
         who, few = "search", "the beam is too small for programs of this length"
         more, bolder = f"search.beam={2 * config.search.beam}", "search.epsilon=0.3"
+    # JSON lines have no worlds in between, so that no shorter examples can be made of theirs.
+    shorter = "add shorter ones" if config.data.lengths == (0,) else "try shorter ones: --set data.lengths=[1,2]"
     return (
         f"No {who} has found a correct program in {step} steps, so nothing has been learned. Likely reasons: {few} "
         f"(try --set {more}), there is too little exploration (try --set {bolder}), or the sequences are too long to "
-        "begin with (try shorter ones: --set data.lengths=[1,2])."
+        f"begin with ({shorter})."
     )

@@ -29,6 +29,7 @@ from vbsix.runs.folder import (
     read_dataset,
     read_failure,
     resume_command,
+    warn_about_run,
 )
 from vbsix.runs.group import Trial, try_program
 from vbsix.runs.loop import Interrupted, Observer, train_together
@@ -84,6 +85,7 @@ def create_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None
             raise VbsixError(f"{sweep.folder}: is in use already; give another folder, or continue it with --resume.")
     datasets = _Datasets(domain, words)
     read = [datasets.read(run) for run in sweep.runs]  # before anything is written
+    warn_about_run(sweep.runs[0], read[0])
     for run, dataset in zip(sweep.runs, read, strict=True):
         begun = (run.folder / "run.json").exists() and open_run(run.folder)  # by a call that was killed
         if not begun or (begun.config, begun.seeds, begun.source) != (run.config, run.seeds, run.source):

@@ -51,6 +51,10 @@ class SearchConfig:
     prune_dead_ends: bool = setting(
         False, "Drop dead ends: states from which the domain knows that no tokens can complete the command."
     )
+    skip_no_ops: bool = setting(
+        False,
+        "Do not offer commands that leave the denotation as it was, neither in training nor in prediction.",
+    )
     program_beam: int = setting(
         8, "How many programs are extracted from the graph, at most; 0 for as many as the beam has states.", least=0
     )

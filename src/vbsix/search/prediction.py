@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -56,6 +57,11 @@ class Outcome:
     readings: tuple[Reading, ...]
     """The most probable first."""
 
+    @property
+    def denotations(self) -> tuple[Any, ...]:
+        """The worlds as Python values where they are JSON, as those of a language in plain Python are."""
+        return tuple(map(_to_value, self.worlds))
+
 
 @dataclass(frozen=True)
 class Parse:
@@ -75,6 +81,16 @@ class Parse:
     """False if a command of the best reading is too doubtful: its words are rare or unknown, or it is improbable."""
 
     @property
+    def context(self) -> Any:
+        """The world, as a Python value where it is JSON."""
+        return _to_value(self.world)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """The utterances."""
+        return self.utterances
+
+    @property
     def confidence(self) -> float:
         """That of the best reading."""
         return self.readings[0].confidence if self.readings else 0.0
@@ -89,6 +105,13 @@ class Parse:
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)
+
+
+def _to_value(world: str) -> Any:
+    try:
+        return json.loads(world)
+    except ValueError:  # a text form of the domain's own
+        return world
 
 
 class Predictions(NamedTuple):
@@ -119,6 +142,8 @@ def predict(
     *,
     beam: int,
     best: int = 1,
+    skip_no_ops: bool = False,
+    longest: Int[Array, ""] | None = None,
 ) -> Predictions:
     """The most probable programs for one request.
 
@@ -133,6 +158,8 @@ def predict(
         allowed: see `Problem`.
         beam: K.
         best: how many programs to return.
+        skip_no_ops: see `beam_search`.
+        longest: see `beam_search`.
     """
     marginalise = isinstance(policy, Ensemble)
     problem = Problem(request.world, request.instructions, None, allowed)
@@ -147,6 +174,8 @@ def predict(
         instructions=most,
         beam=beam,
         space="execution" if marginalise else "program",
+        skip_no_ops=skip_no_ops,
+        longest=longest,
     )
     programs = denotation_programs(domain, graph, best) if marginalise else complete_programs(graph, best)
     steps = jax.vmap(lambda tokens, vertices: _trace(domain, graph, tokens, vertices, most))

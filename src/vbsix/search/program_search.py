@@ -5,7 +5,7 @@ Training calls the two halves, `search_graph` and `find_programs`, itself.
 
 from __future__ import annotations
 
-from jaxtyping import Array, Bool, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain
 from vbsix.models.functions import PolicyFunction, ValueFunction
@@ -41,6 +41,7 @@ def search_graph(
     instructions: int,
     config: SearchConfig,
     critic_ranks: bool | Bool[Array, ""] = True,
+    longest: Int[Array, ""] | None = None,
 ) -> Graph:
     """Line 2: `beam_search` with the selection rule that the settings name.
 
@@ -53,6 +54,7 @@ def search_graph(
         instructions: the largest number of instructions; sets all shapes.
         config: how to search.
         critic_ranks: whether the critic ranks; False is the same as no critic.
+        longest: see `beam_search`.
     """
     scorer = None
     if critic is not None and critic_ranks is not False:
@@ -68,6 +70,8 @@ def search_graph(
         instructions=instructions,
         beam=config.beam,
         space=config.space,
+        skip_no_ops=config.skip_no_ops,
+        longest=longest,
     )
 
 

@@ -23,6 +23,9 @@ from vbsix.search.packing import scan_packed
 from vbsix.training.objective import Metrics
 from vbsix.training.step import Learner, Span, create_learner, train_step
 
+LEARNERS = "learners"
+"""The axis over learners that take a step at the same time."""
+
 
 class Members(NamedTuple):
     """What each learner of a program has of its own; leaves have a leading axis over learners."""
@@ -108,6 +111,8 @@ def train_chunk(
     Returns:
         The learners, and each metric of each learner summed over the steps.
     """
+    # A GPU would have to wait for the number of iterations to come to the host.
+    axis = LEARNERS if at_once is None and jax.default_backend() == "cpu" else None
 
     def step(learners: Learner, number: Int[Array, ""]) -> tuple[Learner, Metrics]:
         def of_learner(learner: Learner, member: Members) -> tuple[Learner, Metrics]:
@@ -115,11 +120,11 @@ def train_chunk(
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), member.seed), number)
             ranks = number >= own.training.value_ranking_start if critic_ranks is None else critic_ranks
             return train_step(
-                domain, own, learner, vectors, examples, key, number, critic_ranks=ranks, span=member.span
+                domain, own, learner, vectors, examples, key, number, critic_ranks=ranks, span=member.span, axis=axis
             )
 
         if at_once is None:
-            return jax.vmap(of_learner)(learners, members)
+            return jax.vmap(of_learner, axis_name=LEARNERS)(learners, members)
         return jax.lax.map(lambda one: of_learner(*one), (learners, members), batch_size=at_once)
 
     learners, metrics = scan_packed(step, learners, first_step + jnp.arange(steps))

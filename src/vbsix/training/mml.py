@@ -19,7 +19,7 @@ from vbsix.search.statistics import correct_discarded, critic_window_share
 from vbsix.training.forward_backward import CorrectPaths, forward_backward, graph_loss
 from vbsix.training.objective import Context, Metrics, always, over, with_longest
 from vbsix.training.value_examples import build_value_examples, graph_value_examples, value_loss
-from vbsix.utilities.settings import Number
+from vbsix.utilities.settings import Number, is_off
 from vbsix.utilities.trees import choose
 
 
@@ -55,6 +55,7 @@ def search_example(context: Context, actor: PolicyFunction, critic: ValueFunctio
         instructions=context.instructions,
         config=search,
         critic_ranks=context.critic_ranks,
+        longest=context.longest,
     )
     paper_labels, graph_labels = (training.critic and training.labels == name for name in ("paper", "graph"))
     needs_programs = training.programs == "extracted" or paper_labels
@@ -102,6 +103,9 @@ def _graph_policy_loss(
 ) -> tuple[Float[Array, ""], Metrics]:
     """Ours: the loss on all correct paths of the layered graph."""
     tokens, vertices = graph.expansion.kind.shape[-1], graph.beam.log_chart.size
+    penalty = context.config.training.length_penalty
+    if not is_off(penalty):
+        paths = stop_gradient(forward_backward(graph, graph.expansion.log_policy - penalty))
     weight = jnp.sum(paths.posterior, axis=-1).reshape(-1)
     chosen, _ = most_important(weight, min(context.config.training.policy_states, vertices))
     log_policy = jax.vmap(policy)(*expanded_states(graph, chosen))

@@ -42,6 +42,8 @@ class Context(NamedTuple):
     step: Int[Array, ""]
     critic_ranks: bool | Bool[Array, ""]
     """Whether the critic ranks states at this step."""
+    longest: Int[Array, ""] | None = None
+    """The largest number of instructions in the batch; see `beam_search`."""
 
     @property
     def problem(self) -> Problem:

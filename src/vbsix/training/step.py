@@ -75,6 +75,7 @@ def train_step(
     *,
     critic_ranks: bool | Bool[Array, ""],
     span: Span | None = None,
+    axis: str | None = None,
 ) -> tuple[Learner, Metrics]:
     """Algorithm 2, lines 4-8: samples a batch, searches, and updates the networks.
 
@@ -88,6 +89,7 @@ def train_step(
         step: the number of the step, for the learning rate, the curriculum, and metrics that only some steps compute.
         critic_ranks: whether the critic ranks states at this step.
         span: which of the examples are sampled from; None for all.
+        axis: the name of the axis over learners, if searches shall end with the longest example of all their batches.
     """
     size = config.training.batch
     batch_key, search_key, dropout_key = jax.random.split(key, 3)
@@ -100,13 +102,14 @@ def train_step(
     def of_shard(needed: tuple[Networks, Array], shard: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
         """The gradient and the metrics of some of the batch's examples."""
         networks, vectors = needed
+        longest = None if axis is None else jax.lax.pmax(jnp.max(shard[0].instructions), axis)
 
         def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
             def of_example(example: Arrays, key: PRNGKeyArray, dropout_key: PRNGKeyArray):
                 tables = read_example(domain, networks, vectors, example, config.training.dropout, dropout_key)
                 heads = make_heads(domain, networks, tables)
                 frozen = make_heads(domain, stop_gradient(networks), stop_gradient(tables))
-                return objective(Context(domain, config, heads, frozen, example, key, step, critic_ranks))
+                return objective(Context(domain, config, heads, frozen, example, key, step, critic_ranks, longest))
 
             losses, metrics = jax.vmap(of_example)(*shard)
             return jnp.sum(losses) / size, jax.tree.map(jnp.sum, metrics)

@@ -1,0 +1,288 @@
+"""Mistakes that people make with a language or examples of their own, and what `vbsix data check` says of each."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import pytest
+
+from vbsix import PythonDomain
+
+COLOURS = ("red", "green", "off")
+
+
+class State(NamedTuple):
+    lamps: tuple
+    chosen: int = -1
+    done: int = 0
+
+
+class Lamps:
+    """Two lamps; a command says which and what colour."""
+
+    tokens = ("1", "2", *COLOURS)
+    max_tokens_per_instruction = 2
+    attributes = {"chosen": 2}
+
+    def start(self, context):
+        return State(tuple(context))
+
+    def step(self, state, token):
+        if token in COLOURS:
+            if state.chosen < 0:
+                return None
+            lamps = tuple(token if place == state.chosen else lamp for place, lamp in enumerate(state.lamps))
+            return State(lamps, done=state.done + 1)
+        return None if state.chosen >= 0 else state._replace(chosen=int(token) - 1)
+
+    def instructions_done(self, state):
+        return state.done
+
+    def denotation(self, state):
+        return state.lamps
+
+    def describe(self, state):
+        return {"chosen": state.chosen if state.chosen >= 0 else None}
+
+
+EXAMPLES = [
+    {"id": number, "context": ["off", "off"], "instructions": [f"first {one}", f"second {two}"], "target": [one, two]}
+    for number, (one, two) in enumerate((one, two) for one in COLOURS for two in COLOURS)
+]
+
+
+class Mutable:
+    """Without `__repr__`, but with `__eq__` and `__hash__`."""
+
+    def __init__(self, lamps, chosen=-1, done=0):
+        self.lamps, self.chosen, self.done = tuple(lamps), chosen, done
+
+    def __eq__(self, other):
+        return (self.lamps, self.chosen, self.done) == (other.lamps, other.chosen, other.done)  # fails on None
+
+    def __hash__(self):
+        return hash((self.lamps, self.chosen, self.done))
+
+
+class EqualFails(Lamps):
+    """Its states cannot be compared with None, and need not be."""
+
+    def start(self, context):
+        return Mutable(context)
+
+    def step(self, state, token):
+        after = super().step(State(state.lamps, state.chosen, state.done), token)
+        return after and Mutable(*after)
+
+
+class Mutating(EqualFails):
+    def step(self, state, token):
+        if token not in COLOURS and state.chosen < 0:
+            state.chosen = int(token) - 1
+            return Mutable(state.lamps, state.chosen, state.done)
+        return super().step(state, token)
+
+
+class KeepsTheContext(Lamps):
+    def start(self, context):
+        context.append(len(context))
+        return State(tuple(context[:2]))
+
+
+def returns_false(self, state, token):
+    return Lamps.step(self, state, token) or False
+
+
+def raises(self, state, token):
+    return self.nothing
+
+
+def change(**members):
+    return type("Lamps", (Lamps,), members)
+
+
+def lines(**changes):
+    return [{**example, **changes} for example in EXAMPLES]
+
+
+MISTAKES = {
+    "commands longer than allowed": (
+        change(max_tokens_per_instruction=1),
+        EXAMPLES,
+        "no search completes 2 commands with max_tokens_per_instruction = 1. Make that the length of the longest",
+    ),
+    "a count that stops at 1": (
+        change(instructions_done=lambda self, state: min(state.done, 1)),
+        EXAMPLES,
+        "instructions_done(state) never passed 1, but examples have up to 2 instructions",
+    ),
+    "targets of another type": (
+        Lamps,
+        lines(target="red green"),
+        'the target \'"red green"\' is unlike any denotation, such as \'["off", "off"]\'',
+    ),
+    "NaN": (Lamps, lines(target=[float("nan"), "off"]), "target: has NaN or Infinity in it"),
+    "a denotation that is NaN": (
+        change(denotation=lambda self, state: float("nan")),
+        EXAMPLES,
+        "denotation(state) raised an error: NaN equals nothing, not even itself",
+    ),
+    "a text for the instructions": (
+        Lamps,
+        lines(instructions="first red"),
+        '"instructions" is a text, not a list of texts: write ["first red"]',
+    ),
+    "a text for the categories": (
+        lambda: PythonDomain(change(attributes={"chosen": "red"})),
+        EXAMPLES,
+        "`attributes`: chosen needs a list of categories, such as ['red'], not the text 'red'",
+    ),
+    "no attributes": (
+        lambda: PythonDomain(change(attributes=None)),
+        EXAMPLES,
+        "with describe(state) goes `attributes`",
+    ),
+    "a description that is no mapping": (
+        change(describe=lambda self, state: state.chosen),
+        EXAMPLES,
+        "expected a mapping of names to values, not -1",
+    ),
+    "a step that returns False": (
+        change(step=returns_false),
+        EXAMPLES,
+        "returned False; return None where a token is invalid",
+    ),
+    "a step that raises": (
+        change(step=raises),
+        EXAMPLES,
+        f"step(state, '1') raised AttributeError: 'Lamps' object has no attribute 'nothing' ({__file__}:",
+    ),
+    "a state that changes, without a text": (
+        Mutating,
+        EXAMPLES,
+        "step(state, '1') changed the state that it was given",
+    ),
+    "a context that changes": (
+        KeepsTheContext,
+        EXAMPLES,
+        "start or step changed the context",
+    ),
+    "states that are lists": (
+        change(start=lambda self, context: list(context)),
+        EXAMPLES,
+        "unhashable type: 'list'; use a NamedTuple or a frozen dataclass whose fields are tuples",
+    ),
+    "tokens to try as a text": (
+        change(valid_tokens=lambda self, state: "red"),
+        EXAMPLES,
+        "valid_tokens(state) returned the text 'red'; return a list of tokens",
+    ),
+    "a valid token that is not offered": (
+        change(valid_tokens=lambda self, state: ("1", *COLOURS)),
+        EXAMPLES,
+        "valid_tokens(state) leaves out '2', which step takes",
+    ),
+    "targets that do not end where target says": (
+        Lamps,
+        lines(targets=[["red", "off"], ["red", "green"]]),
+        'leads to ["red", "green"], "target" is',
+    ),
+    "programs of the wrong number": (Lamps, lines(programs=["1 red"]), '"programs" is not a list of 2 texts'),
+    "programs that do not run": (Lamps, lines(programs=["red", "2 red"]), "programs: token 1: red: not valid"),
+}
+NOTES = {
+    "tokens that are never valid": (
+        change(tokens=(*Lamps.tokens, "blue"), step=lambda self, s, t: None if t == "blue" else Lamps.step(self, s, t)),
+        EXAMPLES,
+        "tokens that were never valid: blue",
+    ),
+    "ids that occur twice": (Lamps, lines(id=7), ":2: the id 7 is taken by"),
+    "rows that contradict each other": (
+        Lamps,
+        [{**example, "instructions": ["first so", "second so"]} for example in EXAMPLES],
+        "has the context and the instructions of",
+    ),
+    "targets that cannot be reached": (
+        Lamps,
+        lines(target=["blue", "blue"]),
+        "a random search reached 0 of 9 targets. One that it did not reach: ",
+    ),
+    "commands that change nothing": (
+        Lamps,
+        [{**example, "instructions": ["do it"], "target": ["red", "off"]} for example in EXAMPLES],
+        "of the commands that were tried change nothing",
+    ),
+    "commands that are too long now and then": (
+        change(
+            tokens=(*Lamps.tokens, "wait"),
+            step=lambda self, s, t: (
+                (s._replace(chosen=s.chosen - 10) if s.chosen >= 0 else None)
+                if t == "wait"
+                else Lamps.step(self, s._replace(chosen=s.chosen + 10), t)
+                if s.chosen < -1
+                else None
+                if s.chosen >= 0 and t == "green"
+                else Lamps.step(self, s, t)
+            ),
+        ),
+        [{**example, "instructions": ["do it"], "target": ["green", "off"]} for example in EXAMPLES],
+        "max_tokens_per_instruction = 2 may be too small",
+    ),
+}
+
+
+@pytest.fixture
+def check(vbsix, monkeypatch, tmp_path):
+    """Checks a language and examples."""
+
+    def call(language, examples):
+        def open_domain(name):
+            return PythonDomain(language) if isinstance(language, type) else language()
+
+        monkeypatch.setattr("vbsix.cli.data.open_domain", open_domain)
+        path = tmp_path / "examples.jsonl"
+        path.write_text("".join(json.dumps(example) + "\n" for example in examples))
+        return vbsix("data", "check", str(path), "--domain=lamps:Lamps")
+
+    return call
+
+
+@pytest.mark.parametrize(("language", "examples", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_named_and_ends_with_code_2(check, language, examples, told):
+    ended = check(language, examples)
+    assert told in ended.err
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(("language", "examples", "told"), NOTES.values(), ids=NOTES)
+def test_what_may_be_a_mistake_is_noted(check, language, examples, told):
+    ended = check(language, examples)
+    assert told in ended.err
+    assert ended.code == 0
+
+
+def test_a_mistake_of_the_language_is_said_once(check):
+    ended = check(change(start=lambda self, context: list(context)), EXAMPLES)
+    assert ended.err.count("unhashable") == 1
+
+
+@pytest.mark.parametrize("language", [Lamps, EqualFails])
+def test_a_sound_language_has_no_notes(check, language):
+    ended = check(language, EXAMPLES)
+    assert (ended.code, ended.err) == (0, "")
+    assert "A random search reached 9 of 9 targets" in ended.out
+
+
+def test_a_file_of_another_name_is_not_a_missing_folder(vbsix, tmp_path):
+    path = tmp_path / "examples.json"
+    path.write_text("{}")
+    for command in (["data", "check", str(path)], ["train", "--data", str(path)]):
+        ended = vbsix(*command)
+        assert (ended.code, "a file, whose name does not end in .jsonl" in ended.err) == (2, True)
+
+
+def test_the_share_of_instructions_that_are_cut_is_shown(check):
+    long = [{**example, "instructions": ["so " * 100, "and so on"]} for example in EXAMPLES]
+    assert "examples.jsonl: 50.0% of the utterances have more than the 80 words that are read" in check(Lamps, long).out

@@ -1,0 +1,286 @@
+"""What a run, a parser and an ensemble make of a language in plain Python."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reference.comparison import quick_jit
+from training.tiny_config import tiny_config
+
+import vbsix
+from vbsix import PythonDomain, VbsixError
+from vbsix.api import choose_config
+from vbsix.config.schema import override, to_settings
+from vbsix.data.dataset import load_dataset, warn_about
+from vbsix.domains.interning import freeze
+from vbsix.evaluation.spurious import is_spurious
+from vbsix.models.ensemble import Ensemble
+from vbsix.parsing.loading import make_ensemble, make_parser
+from vbsix.runs.folder import Run, create_run, domain_of, open_run
+from vbsix.runs.loop import _advise
+from vbsix.search import Problem, SearchConfig, search_graph
+from vbsix.training.chunk import create_learners
+from vbsix.training.forward_backward import forward_backward
+from vbsix.training.mml import _graph_policy_loss
+from vbsix.training.objective import Context
+
+
+class Sums:
+    """`one` and `two` add, `same` adds nothing; each is a command."""
+
+    tokens = ("one", "two", "same")
+    max_tokens_per_instruction = 1
+    attributes = {"sum": 20}
+
+    def start(self, context):
+        return (context, 0)
+
+    def step(self, state, token):
+        return (state[0] + self.tokens.index(token) + 1 if token != "same" else state[0], state[1] + 1)
+
+    def instructions_done(self, state):
+        return state[1]
+
+    def denotation(self, state):
+        return state[0]
+
+    def describe(self, state):
+        return {"sum": min(state[0], 19)}
+
+
+def write(path: Path, examples) -> Path:
+    path.write_text("".join(json.dumps(example) + "\n" for example in examples))
+    return path
+
+
+def make(count: int, length: int = 1, words: str = "add one"):
+    return [{"context": n, "instructions": [f"{words} {n}"] * length, "target": n + length} for n in range(count)]
+
+
+def make_parsers(domain: PythonDomain, path: Path, seeds: int) -> list:
+    """Untrained parsers."""
+    config = tiny_config("execution-only", domain=domain.name, data__lengths=(0,), data__evaluation=(0,))
+    dataset = load_dataset(config.data, domain, str(path), word_size=config.network.word)
+    policies = create_learners(domain, config, jnp.arange(seeds)).networks.policy
+    of_seed = [jax.tree.map(lambda leaf, seed=seed: leaf[seed], policies) for seed in range(seeds)]
+    names = {"seed": 0, "steps": 0}
+    return [make_parser(domain, policy, dataset.words, config, names) for policy in of_seed]
+
+
+def test_confidence_and_ensembles_tell_denotations_apart_that_no_target_named(tmp_path):
+    """A domain that has read no targets, as in `parse` and `serve`."""
+    made = make_parsers(PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(20)), 3)
+    fresh = PythonDomain(Sums)
+    parsers = [vbsix.Parser(fresh, one.policy, one.words, one.config, one.provenance) for one in made]
+    for parser in (parsers[0], make_ensemble(parsers)):
+        found = parser.parse(5, ["add one"], best=3)
+        assert sorted(reading.worlds[-1] for reading in found.readings) == ["5", "6", "7"]
+        confidences = [reading.confidence for reading in found.readings]
+        assert sum(confidences) == pytest.approx(1.0)
+        assert max(confidences) < 0.99, "an untrained parser is not sure"
+    assert isinstance(make_ensemble(parsers).policy, Ensemble)
+
+
+def test_a_denotation_is_its_own_key_whenever_a_target_is_read():
+    domain = PythonDomain(Sums)
+    start = domain.start(domain.parse_world("3"), 2)
+    successors, _ = domain.expand(start)
+    keys = np.asarray(jax.vmap(domain.denotation_key)(successors)).tolist()
+    assert keys[0] != keys[1] != keys[2]
+    later = domain.parse_target("4")
+    assert np.asarray(jax.vmap(lambda state: domain.matches(state, later))(successors)).tolist() == [True, False, False]
+    other, _ = domain.expand(domain.start(domain.parse_world("2"), 2))
+    assert np.asarray(domain.denotation_key(other[1])).tolist() == keys[0], "2 + two is 3 + one"
+
+
+def test_numbers_are_compared_to_nine_digits():
+    assert freeze([0.1 + 0.2, 1.0]) == freeze([0.3, 1])
+    assert freeze(0.123456789) != freeze(0.123456780)
+    assert freeze(True) != freeze(1)
+
+
+@pytest.mark.parametrize(("skips", "found"), [(False, [True, True]), (True, [True, False])])
+def test_commands_that_change_nothing_are_left_out(skips, found):
+    """5 can be reached from 4 in two commands by `one same` and `same one`; from 5 by `same same` alone."""
+    domain = PythonDomain(Sums)
+    config = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0, skip_no_ops=skips)
+
+    def search(world, target):
+        return search_graph(
+            domain,
+            lambda state, valid: jnp.where(valid, 0.0, -jnp.inf),
+            None,
+            Problem(world, jnp.int32(2), target),
+            jax.random.key(0),
+            instructions=2,
+            config=config,
+        ).hit
+
+    targets = [domain.parse_target(text) for text in ("6", "5")]
+    hits = [bool(quick_jit(search)(domain.parse_world(str(n)), one)) for n, one in zip((4, 5), targets, strict=True)]
+    domain.raise_failure()
+    assert hits == found
+
+
+class Walk(Sums):
+    """A command is a walk: `one` goes right, `two` goes left, `same` ends it."""
+
+    max_tokens_per_instruction = 3
+
+    def step(self, state, token):
+        moved = {"one": 1, "two": -1, "same": 0}[token]
+        return (state[0] + moved, state[1] + (token == "same"))
+
+
+def test_a_command_of_several_tokens_is_compared_with_the_state_before_it():
+    domain = PythonDomain(Walk)
+    config = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0, skip_no_ops=True)
+
+    @quick_jit
+    def search(target):
+        return search_graph(
+            domain,
+            lambda state, valid: jnp.where(valid, 0.0, -jnp.inf),
+            None,
+            Problem(domain.parse_world("4"), jnp.int32(1), target),
+            jax.random.key(0),
+            instructions=1,
+            config=config,
+        ).hit
+
+    hits = {text: bool(search(domain.parse_target(text))) for text in ("4", "5", "6", "3")}
+    domain.raise_failure()
+    assert hits == {"4": False, "5": True, "6": True, "3": True}
+
+
+@pytest.mark.parametrize(("penalty", "expected"), [(0.0, 2.25), (math.log(3), 2.1), (50.0, 2.0)])
+def test_a_length_penalty_prefers_short_programs(penalty, expected):
+    """2 is reached by `two` and `same` or by `one`, `one` and `same`: 1/9 and 1/27 of all, divided by e to the penalty
+    for each token.
+    """
+
+    class Adding(Walk):
+        def step(self, state, token):
+            return Sums.step(self, (state[0], state[1] - (token != "same")), token)
+
+    domain = PythonDomain(Adding)
+    problem = Problem(domain.parse_world("0"), jnp.int32(1), domain.parse_target("2"))
+    uniform = lambda state, valid: jnp.full(3, -math.log(3))  # noqa: E731
+    search = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0)
+    config = override(tiny_config(), {"training.length_penalty": penalty})
+
+    @quick_jit
+    def loss():
+        graph = search_graph(domain, uniform, None, problem, jax.random.key(0), instructions=1, config=search)
+        context: Any = Context(domain, config, *[None] * 6)
+        return _graph_policy_loss(context, uniform, graph, forward_backward(graph))[0]
+
+    found = float(loss())
+    domain.raise_failure()
+    assert found == pytest.approx(expected * math.log(3), rel=1e-4), "the expected length, with a uniform policy"
+
+
+def test_iterations_that_no_example_needs_change_nothing():
+    domain = PythonDomain(Sums)
+    worlds = np.array([domain.parse_world(str(n)) for n in range(3)])
+    target, counts = domain.parse_target("3"), jnp.array([1, 2, 1])
+
+    def search(world, count, longest):
+        return search_graph(
+            domain,
+            lambda state, valid: jax.nn.log_softmax(jnp.arange(3.0)),
+            None,
+            Problem(world, count, target),
+            jax.random.key(0),
+            instructions=5,
+            config=SearchConfig(beam=4, selection="stochastic"),
+            longest=longest,
+        )
+
+    both = [
+        quick_jit(lambda one=one: jax.vmap(lambda world, count: search(world, count, one))(worlds, counts))()
+        for one in (None, jnp.int32(2))
+    ]
+    domain.raise_failure()
+    for name in ("kind", "successor_keys"):
+        whole, short = (np.asarray(getattr(graph.expansion, name)) for graph in both)
+        np.testing.assert_array_equal(whole[:, :2], short[:, :2])
+    whole, short = (np.asarray(graph.expansion.kind) for graph in both)
+    np.testing.assert_array_equal(whole, short)
+    np.testing.assert_array_equal(*(np.asarray(graph.beam.log_chart) for graph in both))
+
+
+def test_settings_that_depend_on_the_data(tmp_path):
+    def choose(examples, **given):
+        path = write(tmp_path / "examples.jsonl", examples)
+        config = choose_config("sums", str(path), None, None, None, None, given)
+        settings = to_settings(config)
+        return [settings[name] for name in ("data.max_words", "training.curriculum_steps")]
+
+    long = make(40, words="so " * 30)
+    assert choose(long) == [31, 0]
+    assert choose(long + make(40, 2), **{"training.steps": 50}) == [31, 10]
+    assert choose(long, **{"data.max_words": 7}) == [7, 0]
+
+
+def test_words_that_are_not_read_and_critics_that_see_nothing_are_warned_of(tmp_path, caplog):
+    domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
+    config = tiny_config("execution-only", domain="sums", data__lengths=(0,), data__max_words=2)
+    dataset = load_dataset(config.data, domain, str(path), word_size=config.network.word)
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        warn_about(dataset, sees_targets=True, skips_no_ops=True)
+    assert "100% of the instructions have more than 2 words" in caplog.text
+    assert "Sums: has no describe_target(target)" in caplog.text
+    assert "change nothing" not in caplog.text
+
+
+def test_a_run_whose_language_has_changed_is_refused(tmp_path):
+    domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
+    config = tiny_config("execution-only", domain="sums", data__lengths=(0,), data__evaluation=(0,))
+    create_run(Run(tmp_path / "run", config, (0,), str(path)), domain)
+    run = open_run(tmp_path / "run")
+    reordered = PythonDomain(type("Sums", (Sums,), {"tokens": ("two", "one", "same")}))
+    with pytest.raises(VbsixError, match="its tokens differ: number 1 was 'one', now it is 'two'"):
+        domain_of(run.config, run.folder, reordered, run.observation_spec, run.tokens)
+    wider = PythonDomain(type("Sums", (Sums,), {"attributes": {"sum": 21}}))
+    with pytest.raises(VbsixError, match=r"its attributes differ: number 1 was \['sum', 20\], now it is \['sum', 21\]"):
+        domain_of(run.config, run.folder, wider, run.observation_spec, run.tokens)
+    assert domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens) is domain
+
+
+def test_what_cannot_be_known_is_not_called_correct():
+    assert is_spurious([True]) is None, "a single command has no world in between"
+    assert is_spurious([False, True]) is True
+
+
+def test_advice_for_json_lines_can_be_followed():
+    assert "data.lengths" not in _advise(tiny_config(data__lengths=(0,)), 500)
+    assert "data.lengths" in _advise(tiny_config(data__lengths=(1, 2)), 500)
+
+
+@pytest.mark.integration
+def test_in_a_fresh_process_an_unknown_sentence_is_not_certain(tmp_path):
+    """From a run's folder, as a user would: five unknown words leave a parser that learned little unsure."""
+    (tmp_path / "own.py").write_text(inspect.getsource(Sums))
+    twos = [{**one, "target": one["target"] + 1} for one in make(15, words="put two")]
+    write(tmp_path / "examples.jsonl", make(15) + twos)
+    small = ["--steps=4", "--set=network.hidden=8", "--set=search.beam=4", "--set=run.evaluation_beam=4", "--quiet"]
+    command = [sys.executable, "-m", "vbsix"]
+    train = [*command, "train", "own:Sums", "--data=examples.jsonl", "--out=run", *small]
+    subprocess.run(train, cwd=tmp_path, check=True)
+    request = ["--domain=own:Sums", "--world=3", "das sind fünf deutsche Wörter", "--json", "--best=3"]
+    done = subprocess.run([*command, "parse", "run", *request], cwd=tmp_path, check=True, capture_output=True)
+    answer = json.loads(done.stdout)
+    assert answer["confidence"] < 0.9
+    assert len({reading["worlds"][-1] for reading in answer["readings"]}) == len(answer["readings"]) == 3
