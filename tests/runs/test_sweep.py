@@ -87,7 +87,7 @@ def begin(folder, config: Config, seeds=(0, 1)):
 
 
 TOLERANCE = {"vbsix": 1e-5, "reinforce": 1e-4, "mml": 1e-4}
-"""Of parameters. MML and REINFORCE have tokens whose gradients are nearly zero, so that Adam amplifies rounding there."""
+"""Of parameters. MML and REINFORCE have tokens with gradients near zero, where Adam amplifies rounding."""
 
 
 def assert_alike(one, other, tolerance: float = 1e-5) -> None:

@@ -51,8 +51,8 @@ class TrainingConfig:
     labels: Literal["paper", "graph"] = setting(
         "graph",
         "The critic's labels. `paper`: states on extracted correct programs and on `search.negatives`, labelled as in "
-        "Algorithm 2. `graph`: all states of the beams that are in the critic's window, labelled with the probability of "
-        "reaching the target, summed over all correct paths through the beams.",
+        "Algorithm 2. `graph`: all states of the beams that are in the critic's window, labelled with the probability "
+        "of reaching the target, summed over all correct paths through the beams.",
     )
     critic_updates: Literal["always", "with-hits"] = setting(
         "with-hits",

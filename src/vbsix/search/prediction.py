@@ -47,6 +47,11 @@ class Reading:
     command_confidences: tuple[float, ...] = ()
     """How probable it is that each command is right, given those before it."""
 
+    @property
+    def denotations(self) -> tuple[Any, ...]:
+        """The worlds as Python values where they are JSON, as those of a language in plain Python are."""
+        return tuple(map(_to_value, self.worlds))
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -56,11 +61,6 @@ class Outcome:
     confidence: float
     readings: tuple[Reading, ...]
     """The most probable first."""
-
-    @property
-    def denotations(self) -> tuple[Any, ...]:
-        """The worlds as Python values where they are JSON, as those of a language in plain Python are."""
-        return tuple(map(_to_value, self.worlds))
 
 
 @dataclass(frozen=True)
