@@ -21,6 +21,7 @@ from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.evaluation.report import Report, report
+from vbsix.parsing.continuing import open_source
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
@@ -108,6 +109,7 @@ def train(
     seeds: int | Sequence[int] = 1,
     out: str | Path | None = None,
     config: str | Path | None = None,
+    start: str | Path | None = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
@@ -124,6 +126,8 @@ def train(
         seeds: how many seeds train side by side, or which ones.
         out: the run's folder; by default a new one in `runs/`.
         config: a TOML file with settings.
+        start: a trained policy to continue: a run's folder, an exported model, or the name of a model that comes with
+            vbsix. Method, recipe, variant and settings are its own, unless settings are given.
         words: a vocabulary of your own, such as `UtteranceVectors`.
         callback: called with every row of metrics and every evaluation.
         progress: show the progress.
@@ -134,8 +138,13 @@ def train(
     """
     prepare_jax()
     language = as_domain(domain)
-    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings)
-    return _finish(run, create_run(run, language, words), words, callback, progress)
+    source = None if start is None else open_source(start, language)
+    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
+    if source is None:
+        dataset = create_run(run, language, words)
+    else:
+        dataset = create_run(run, language, words or source.words, start=source.start)
+    return _finish(run, dataset, words, callback, progress)
 
 
 def _plan(
@@ -146,11 +155,18 @@ def _plan(
     out: str | Path | None,
     config: str | Path | None,
     settings: Mapping[str, Any],
+    trained: Config | None = None,
 ) -> Run:
-    """The run that the arguments of `train` describe."""
+    """The run that the arguments of `train` describe; `trained` are the settings of what it continues."""
     source = str(data) if str(data) == SYNTHETIC else str(Path(data).resolve())
     given = {name.replace("__", "."): value for name, value in settings.items()}
-    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given)
+    file = Path(config) if config else None
+    if trained is None:
+        chosen = choose_config(language.name, source, *names, file, given)
+    elif any(names):
+        raise VbsixError("start: method, recipe and variant are those of the policy; change settings instead.")
+    else:
+        chosen = continue_config(trained, file, given, language.name)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
@@ -336,6 +352,17 @@ def choose_config(
     if own.get("data.dev_file"):
         own["data.dev_file"] = str(Path(own["data.dev_file"]).resolve())  # the run may be resumed from another folder
     return require_sense(override(make(named), {**given, **own}))
+
+
+def continue_config(
+    trained: Config, file: Path | None, settings: Mapping[str, Any], domain: str | None = None
+) -> Config:
+    """The settings of a run that continues a trained policy: those of the policy, changed by a file and by others."""
+    given = {**(read_toml(file) if file else {}), **settings}
+    given = {name: value for name, value in given.items() if name not in ("method", "recipe", "variant")}
+    if (wanted := domain or given.get("domain", trained.domain)) != trained.domain:
+        raise VbsixError(f"the policy was trained for {trained.domain}, not for {wanted}.")
+    return require_sense(override(trained, given))
 
 
 def new_folder(config: Config) -> Path:

@@ -63,6 +63,15 @@ def train(
         typer.Option(dir_okay=False, metavar="FILE", help="Settings as TOML; `vbsix config show` prints them all."),
     ] = None,
     settings: Settings = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Continue a trained policy: a run's folder, an exported model, or a model that comes with vbsix. "
+            "Settings are its own unless given.",
+        ),
+    ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,6 +104,9 @@ def train(
     Ctrl-C saves; --resume continues and gives the same result as a run without interruption (on a GPU: with
     XLA_FLAGS=--xla_gpu_deterministic_ops=true).
 
+    With --from a new run continues a trained policy; of a run, each seed at its best step on dev. So a policy that has
+    learned without context continues with it: --from runs/first --set network.context=64
+
     With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
     that share compiled code form a group and are trained side by side; groups are trained one after the other.
 
@@ -102,12 +114,13 @@ def train(
     --vary training.learning_rate=0.001,0.0003
     """
     prepare_jax()
-    from vbsix.api import choose_config, new_folder
+    from vbsix.api import choose_config, continue_config, new_folder
     from vbsix.cli.report import print_report
     from vbsix.cli.sweep import finish_sweep, print_plan
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
+    from vbsix.parsing.continuing import open_source
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
     from vbsix.runs.folder import Run, create_run, reopen_run, resume_command
@@ -116,12 +129,19 @@ def train(
 
     own = own_domain(domain)
     if resume:
-        if any((data, dev, method, recipe, variant, seeds, steps, out, config, settings, vary, folds, dry_run)):
+        if any((data, dev, method, recipe, variant, seeds, steps, out, config, settings, start, vary, folds, dry_run)):
             raise VbsixError("--resume continues a run as it was begun; it takes no other option but --quiet.")
         if is_sweep(resume):
             return finish_sweep(open_sweep(resume), own, quiet)
         run, dataset = reopen_run(resume, own)
     else:
+        continued = open_source(start, own) if start else None
+        if continued and any((method, recipe, variant)):
+            raise VbsixError("--from: method, recipe and variant are those of the policy; change settings with --set.")
+        if continued and data is None:
+            data = continued.data
+            if data is None:
+                raise VbsixError(f"{start}: a model does not know where its data is; give --data.")
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
         if dev and not source.endswith(SUFFIX):
             raise VbsixError(f"--dev needs JSON lines: give --data FILE{SUFFIX}.")
@@ -129,7 +149,12 @@ def train(
         given |= {"data.dev_file": str(dev)} if dev else {}
         given |= {"data.folds": folds} if folds else {}
         given |= read_assignments(settings or [])
-        chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given)
+        name = own.name if own else None
+        if continued:
+            chosen = continue_config(continued.config, config, given, name)
+        else:
+            chosen = choose_config(name, source, method, recipe, variant, config, given)
+        words, begin = (continued.words, continued.start) if continued else (None, None)
         folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
         if vary or folds or dry_run:
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
@@ -138,10 +163,10 @@ def train(
             sweep = plan_sweep(folder, chosen, values, numbers, source)
             if dry_run:
                 return print_plan(sweep, own)
-            create_sweep(sweep, own)
+            create_sweep(sweep, own, words, begin)
             return finish_sweep(sweep, own, quiet)
         run = Run(folder, chosen, numbers, source)
-        dataset = create_run(run)
+        dataset = create_run(run, words=words, start=begin)
     display = create_display([run], quiet)
     if not quiet:
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"

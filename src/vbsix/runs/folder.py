@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vbsix import __version__
 from vbsix.config.legacy import read_config
@@ -22,6 +23,7 @@ from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
 from vbsix.training.chunk import learner_shapes
+from vbsix.training.step import Learner
 from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.utilities.machine import environment
@@ -54,6 +56,11 @@ class Run:
     def best(self) -> Path:
         return self.folder / "best.safetensors"
 
+    @property
+    def start(self) -> Path:
+        """The policies that a continued run starts from; a run that starts from scratch does not have the file."""
+        return self.folder / "start.safetensors"
+
 
 class Best(NamedTuple):
     """Each seed's policy at the step at which it was best on dev."""
@@ -69,7 +76,7 @@ def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = N
     """The data of a run; None takes the domain that is known by its name."""
     return load_dataset(
         run.config.data,
-        domain or get_domain(run.config.domain),
+        as_seen(domain or get_domain(run.config.domain), run.config),
         run.source,
         word_size=run.config.network.word,
         shortest_first=bool(run.config.training.curriculum_steps),
@@ -85,8 +92,16 @@ def reopen_run(folder: Path, domain: Any = None, words: Words | None = None) -> 
     return run, read_dataset(run, language, words or open_words(folder))
 
 
+Start = Callable[[Run, Dataset], Mapping[str, np.ndarray]]
+"""Gives the policies that a run starts from: tensors by their paths, with a leading axis over seeds."""
+
+
 def create_run(
-    run: Run, domain: Domain | None = None, words: Words | None = None, dataset: Dataset | None = None
+    run: Run,
+    domain: Domain | None = None,
+    words: Words | None = None,
+    dataset: Dataset | None = None,
+    start: Start | None = None,
 ) -> Dataset:
     """Makes the folder of a new run and reads its data, unless that is given."""
     if (run.folder / "run.json").exists():
@@ -99,6 +114,10 @@ def create_run(
         "observation_spec": dataset.domain.observation_spec(),
         "config": dataclasses.asdict(run.config),
     }
+    if start is not None:
+        tensors = start(run, dataset)
+        _join(tensors, learner_shapes(dataset.domain, run.config, run.seeds).networks.policy, run.start)  # if they fit
+        write_tensors(run.start, tensors, {})
     write_tensors(run.folder / "words.safetensors", {"vectors": dataset.words.vectors}, dataset.words.to_json())
     write_json(run.folder / "run.json", description)
     return dataset
@@ -136,7 +155,12 @@ def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None
         ) from None
     if spec not in (None, domain.observation_spec()):
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: its attributes differ.")
-    return domain
+    return as_seen(domain, config)
+
+
+def as_seen(domain: Domain, config: Config) -> Domain:
+    """The domain with the context that the policy sees, or without."""
+    return domain.with_context() if config.network.context else domain
 
 
 def open_words(folder: Path) -> Words:
@@ -158,6 +182,21 @@ def load_best(run: Run, domain: Domain) -> Best:
 def save_best(run: Run, best: Best) -> None:
     """Writes what `load_best` reads."""
     write_tensors(run.best, to_tensors(best.policies), {"steps": best.steps, "scores": best.scores})
+
+
+def begin_from_start(run: Run, learners: Learner) -> Learner:
+    """A run's first learners with the policies that it starts from. What those do not have stays as it was drawn:
+    the parameters that read a context.
+    """
+    policies = jax.tree.map(jnp.asarray, _join(read_tensors(run.start)[0], learners.networks.policy, run.start))
+    return learners._replace(networks=learners.networks._replace(policy=policies))
+
+
+def _join(tensors: Mapping[str, np.ndarray], policies: Any, path: Path) -> Any:
+    """The tensors as policies, with the parameters that read a context from the policies given if they lack those."""
+    named = {jax.tree_util.keystr(name): leaf for name, leaf in jax.tree_util.tree_leaves_with_path(policies)}
+    drawn = {name: leaf for name, leaf in named.items() if name.startswith(".context") and name not in tensors}
+    return from_tensors({**tensors, **drawn}, policies, path)
 
 
 def save_result(

@@ -22,6 +22,7 @@ from vbsix.runs.finish import measure_run
 from vbsix.runs.folder import (
     SWEEP_FILE,
     Run,
+    Start,
     create_run,
     domain_of,
     open_run,
@@ -75,7 +76,9 @@ def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int
     return Sweep(folder, tuple(runs), {name: [to_settings(one)[name] for one in configs] for name in listed})
 
 
-def create_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None = None) -> None:
+def create_sweep(
+    sweep: Sweep, domain: Domain | None = None, words: Words | None = None, start: Start | None = None
+) -> None:
     """Makes the folder of a new sweep, and those of its runs."""
     if not sweep.values:
         raise VbsixError("nothing varies: give values, or folds.")
@@ -87,7 +90,7 @@ def create_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None
     for run, dataset in zip(sweep.runs, read, strict=True):
         begun = (run.folder / "run.json").exists() and open_run(run.folder)  # by a call that was killed
         if not begun or (begun.config, begun.seeds, begun.source) != (run.config, run.seeds, run.source):
-            create_run(run, domain, words, dataset)
+            create_run(run, domain, words, dataset, start)
     names = [run.folder.name for run in sweep.runs]
     write_json(sweep.folder / SWEEP_FILE, {"vbsix": __version__, "values": sweep.values, "runs": names})
 
@@ -189,7 +192,8 @@ class _Datasets:
         self.read_so_far: dict[Any, Dataset] = {}
 
     def read(self, run: Run) -> Dataset:
-        key = run.config.data, run.config.network.word, bool(run.config.training.curriculum_steps)
+        network, curriculum = run.config.network, bool(run.config.training.curriculum_steps)
+        key = run.config.data, network.word, bool(network.context), curriculum
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)
