@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
-from vbsix.training.forward_backward import forward_backward
+from vbsix.training.forward_backward import tempered_paths
 from vbsix.training.mml import Found, expanded_states, policy_loss, search_example, search_metrics
 from vbsix.training.objective import Context, Metrics, always
 
@@ -29,4 +29,5 @@ def weigh_by_policy(context: Context, found: Found) -> Found:
     every = jnp.arange(found.graph.beam.log_chart.size)
     log_policy = jax.vmap(context.frozen.policy)(*expanded_states(found.graph, every))
     log_policy = log_policy.reshape(found.graph.expansion.kind.shape)
-    return found._replace(paths=stop_gradient(forward_backward(found.graph, log_policy)))
+    paths = tempered_paths(found.graph, log_policy, context.config.training.beta)
+    return found._replace(paths=stop_gradient(paths))

@@ -16,7 +16,7 @@ from vbsix.search.beam import INVALID
 from vbsix.search.program_search import find_programs
 from vbsix.search.select import in_critic_window
 from vbsix.search.statistics import correct_discarded, critic_window_share
-from vbsix.training.forward_backward import CorrectPaths, forward_backward, graph_loss
+from vbsix.training.forward_backward import CorrectPaths, graph_loss, tempered_paths
 from vbsix.training.objective import Context, Metrics, always, over, with_longest
 from vbsix.training.value_examples import build_value_examples, graph_value_examples, value_loss
 from vbsix.utilities.settings import Number
@@ -62,7 +62,7 @@ def search_example(context: Context, actor: PolicyFunction, critic: ValueFunctio
     return Found(
         graph,
         find_programs(context.domain, graph, context.problem, search) if needs_programs else None,
-        stop_gradient(forward_backward(graph)) if needs_paths else None,
+        stop_gradient(tempered_paths(graph, exponent=training.beta)) if needs_paths else None,
     )
 
 
