@@ -14,7 +14,7 @@ import numpy as np
 
 from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
-from vbsix.config.toml import read_toml
+from vbsix.config.toml import read_stages, read_toml
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
@@ -27,9 +27,10 @@ from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.display import create_display, stop_on_interrupt
 from vbsix.runs.finish import measure_run, train_to_end
-from vbsix.runs.folder import Run, create_run, open_run, reopen_run
+from vbsix.runs.folder import Run, create_run, is_staged, open_run, reopen_run
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
+from vbsix.runs.stages import create_stages, plan_stages, train_stages
 from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
@@ -110,6 +111,7 @@ def train(
     out: str | Path | None = None,
     config: str | Path | None = None,
     start: str | Path | None = None,
+    stages: str | Path | Sequence[Mapping[str, Any]] | None = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
@@ -128,6 +130,7 @@ def train(
         config: a TOML file with settings.
         start: a trained policy to continue: a run's folder, an exported model, or the name of a model that comes with
             vbsix. Method, recipe, variant and settings are its own, unless settings are given.
+        stages: settings of stages, each of which continues the one before; or a TOML file of them; or `context`.
         words: a vocabulary of your own, such as `UtteranceVectors`.
         callback: called with every row of metrics and every evaluation.
         progress: show the progress.
@@ -140,11 +143,12 @@ def train(
     language = as_domain(domain)
     source = None if start is None else open_source(start, language)
     run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
-    if source is None:
-        dataset = create_run(run, language, words)
-    else:
-        dataset = create_run(run, language, words or source.words, start=source.start)
-    return _finish(run, dataset, words, callback, progress)
+    known, begin = (words, None) if source is None else (words or source.words, source.start)
+    if stages is None:
+        return _finish(run, create_run(run, language, known, start=begin), words, callback, progress)
+    planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
+    create_stages(run.folder, planned, language, known, begin)
+    return _finish_stages(run.folder, language, words, callback, progress)
 
 
 def _plan(
@@ -272,13 +276,16 @@ def resume(
     callback: Callback | None = None,
     progress: bool = True,
 ) -> TrainedRun | TrainedSweep:
-    """Continues a run or a sweep that was stopped or killed; arguments are those of `train`.
+    """Continues a run, stages or a sweep that was stopped or killed; arguments are those of `train`.
 
     A sweep has no callback.
     """
     prepare_jax()
     if is_sweep(Path(folder)):
         return _finish_sweep(open_sweep(Path(folder)), None if domain is None else as_domain(domain), words, progress)
+    if is_staged(Path(folder)):
+        language = None if domain is None else as_domain(domain)
+        return _finish_stages(Path(folder), language, words, callback, progress)
     return _finish(*reopen_run(Path(folder), domain, words), words, callback, progress)
 
 
@@ -365,6 +372,15 @@ def continue_config(
     return require_sense(override(trained, given))
 
 
+def choose_stages(stages: str | Path | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The settings of each stage: given, in a TOML file, or of a schedule that is known by its name."""
+    if not isinstance(stages, str | Path):
+        return stages
+    if not Path(stages).exists() and not str(stages).endswith(".toml"):
+        return presets.find_stages(str(stages))
+    return read_stages(Path(stages))
+
+
 def new_folder(config: Config) -> Path:
     """The first of `runs/NAME-1`, `runs/NAME-2` and so on that is not there yet."""
     name = f"{config.domain}-{config.name}"
@@ -379,11 +395,24 @@ def run_source(path: Path) -> str:
 
 
 def _finish(run: Run, dataset: Dataset, words: Words | None, callback: Callback | None, progress: bool) -> TrainedRun:
-    display = create_display([run], quiet=not progress)
-    observer = _Calling(display, callback, run.config.training.steps) if callback else display
-    with stop_on_interrupt(display), display:
+    with _watch(run, callback, progress) as observer:
         trained = train_to_end(run, dataset, observer)
     return TrainedRun(run.folder, run.config, measure_run(run, dataset, trained).result, dataset.domain, words)
+
+
+def _finish_stages(
+    folder: Path, language: Domain | None, words: Words | None, callback: Callback | None, progress: bool
+) -> TrainedRun:
+    """The last stage, trained to its end."""
+    ended = train_stages(folder, lambda run, *_: _watch(run, callback, progress), language, words)
+    return TrainedRun(ended.run.folder, ended.run.config, ended.measured.result, ended.dataset.domain, words)
+
+
+@contextmanager
+def _watch(run: Run, callback: Callback | None, progress: bool) -> Iterator[Observer]:
+    display = create_display([run], quiet=not progress)
+    with stop_on_interrupt(display), display:
+        yield _Calling(display, callback, run.config.training.steps) if callback else display
 
 
 class _Calling:

@@ -72,6 +72,14 @@ def train(
             "Settings are its own unless given.",
         ),
     ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|context",
+            help="Train in stages, each of which continues the one before: a TOML file with a table [[stages]] of "
+            "settings for each, or context, a stage without context and one with it.",
+        ),
+    ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,6 +115,9 @@ def train(
     With --from a new run continues a trained policy; of a run, each seed at its best step on dev. So a policy that has
     learned without context continues with it: --from runs/first --set network.context=64
 
+    With --stages it trains several runs one after the other, in folders of their own inside the run's folder. The run's
+    folder stands for its last stage.
+
     With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
     that share compiled code form a group and are trained side by side; groups are trained one after the other.
 
@@ -114,8 +125,9 @@ def train(
     --vary training.learning_rate=0.001,0.0003
     """
     prepare_jax()
-    from vbsix.api import choose_config, continue_config, new_folder
+    from vbsix.api import choose_config, choose_stages, continue_config, new_folder
     from vbsix.cli.report import print_report
+    from vbsix.cli.stages import finish_stages
     from vbsix.cli.sweep import finish_sweep, print_plan
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
@@ -123,16 +135,36 @@ def train(
     from vbsix.parsing.continuing import open_source
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
-    from vbsix.runs.folder import Run, create_run, reopen_run, resume_command
+    from vbsix.runs.folder import Run, create_run, is_staged, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
+    from vbsix.runs.stages import create_stages, plan_stages
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
 
     own = own_domain(domain)
     if resume:
-        if any((data, dev, method, recipe, variant, seeds, steps, out, config, settings, start, vary, folds, dry_run)):
+        given = (
+            data,
+            dev,
+            method,
+            recipe,
+            variant,
+            seeds,
+            steps,
+            out,
+            config,
+            settings,
+            start,
+            stages,
+            vary,
+            folds,
+            dry_run,
+        )
+        if any(given):
             raise VbsixError("--resume continues a run as it was begun; it takes no other option but --quiet.")
         if is_sweep(resume):
             return finish_sweep(open_sweep(resume), own, quiet)
+        if is_staged(resume):
+            return finish_stages(resume, own, quiet)
         run, dataset = reopen_run(resume, own)
     else:
         continued = open_source(start, own) if start else None
@@ -156,6 +188,12 @@ def train(
             chosen = choose_config(name, source, method, recipe, variant, config, given)
         words, begin = (continued.words, continued.start) if continued else (None, None)
         folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
+        if stages:
+            if vary or folds or dry_run:
+                raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
+            planned = plan_stages(folder, chosen, choose_stages(stages), numbers, source)
+            create_stages(folder, planned, own, words, begin)
+            return finish_stages(folder, own, quiet)
         if vary or folds or dry_run:
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")

@@ -16,12 +16,12 @@ from vbsix.data.dataset import Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.models import Ensemble
-from vbsix.parsing.loading import best_seed, find_model, load
+from vbsix.parsing.loading import find_model, load
 from vbsix.parsing.parser import Parser
-from vbsix.runs.checkpoints import load_networks, to_tensors
-from vbsix.runs.folder import Run, Start, domain_of, load_best, open_run, open_words
+from vbsix.runs.checkpoints import to_tensors
+from vbsix.runs.continuing import continue_run, seed_places
+from vbsix.runs.folder import Run, Start, domain_of, open_run, open_words
 from vbsix.runs.sweep import is_sweep
-from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.trees import choose
 
@@ -56,19 +56,7 @@ def open_source(path: str | Path, domain: Domain | None = None) -> Source:
         raise VbsixError(f"{path}: holds a sweep; continue one of its runs.")
     source = open_run(path)
     language = domain_of(source.config, path, domain, source.observation_spec)
-    return Source(source.config, source.source, open_words(path), lambda run, dataset: _from_run(source, language, run))
-
-
-def _from_run(source: Run, domain: Domain, run: Run) -> Mapping[str, np.ndarray]:
-    if source.best.exists():
-        policies = load_best(source, domain).policies
-    else:
-        shapes = learner_shapes(domain, source.config, source.seeds).networks
-        found = load_networks(source.checkpoints, shapes, source.seeds)
-        if found is None:
-            raise VbsixError(f"{source.folder}: has no checkpoint yet, so there is nothing to continue.")
-        policies = found[1].policy
-    return to_tensors(choose(policies, _places(run, source.seeds, best_seed(source, best=True))))
+    return Source(source.config, source.source, open_words(source.folder), continue_run(source, language))
 
 
 def _from_model(parser: Parser, path: Path, run: Run, dataset: Dataset) -> Mapping[str, np.ndarray]:
@@ -93,15 +81,10 @@ def _from_model(parser: Parser, path: Path, run: Run, dataset: Dataset) -> Mappi
     policies = jax.tree.map(lambda *leaves: jnp.stack(leaves), *restored)
     seeds = parser.provenance["seed"]
     seeds = seeds if isinstance(seeds, list) else [seeds]
-    return to_tensors(choose(policies, _places(run, seeds, seeds[0])))
+    return to_tensors(choose(policies, seed_places(run, seeds, seeds[0])))
 
 
 def _members(parser: Parser) -> list[Any]:
     if not isinstance(parser.policy, Ensemble):
         return [parser.policy]
     return [choose(parser.policy.members, place) for place in range(parser.policy.size)]
-
-
-def _places(run: Run, seeds: Any, otherwise: int) -> np.ndarray:
-    """For each seed of a run, the place of what it continues."""
-    return np.array([list(seeds).index(seed if seed in seeds else otherwise) for seed in run.seeds])

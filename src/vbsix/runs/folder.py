@@ -28,8 +28,8 @@ from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.utilities.machine import environment
 
-SWEEP_FILE = "sweep.json"
-"""The file that describes the sweep of a folder; the runs are in folders inside."""
+SWEEP_FILE, STAGES_FILE = "sweep.json", "stages.json"
+"""The files that describe the sweep, or the stages, of a folder; the runs are in folders inside."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Run:
     """Where the data comes from; see `load_dataset`."""
     observation_spec: Any = None
     """What its domain's networks see (`Domain.observation_spec`), where that is known."""
+    stage: int = 0
+    """The number of the stage that it is, from 1 on; 0 if it is not one of several."""
 
     @property
     def checkpoints(self) -> Path:
@@ -89,7 +91,7 @@ def reopen_run(folder: Path, domain: Any = None, words: Words | None = None) -> 
     run = open_run(folder)
     given = None if domain is None else as_domain(domain)
     language = domain_of(run.config, run.folder, given, run.observation_spec)
-    return run, read_dataset(run, language, words or open_words(folder))
+    return run, read_dataset(run, language, words or open_words(run.folder))
 
 
 Start = Callable[[Run, Dataset], Mapping[str, np.ndarray]]
@@ -111,6 +113,7 @@ def create_run(
         "vbsix": __version__,
         "seeds": list(run.seeds),
         "data": run.source,
+        **({"stage": run.stage} if run.stage else {}),
         "observation_spec": dataset.domain.observation_spec(),
         "config": dataclasses.asdict(run.config),
     }
@@ -124,7 +127,8 @@ def create_run(
 
 
 def open_run(folder: Path) -> Run:
-    """The run of a folder."""
+    """The run of a folder; of stages, the last that has a checkpoint."""
+    folder = _newest_stage(folder)
     if not (folder / "run.json").exists():
         raise VbsixError(f"{folder}: holds no run; a run's folder has a file run.json.")
     description = read_json(folder / "run.json")
@@ -132,11 +136,29 @@ def open_run(folder: Path) -> Run:
         config = read_config(description["config"], description.get("method"))
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
         spec = description.get("observation_spec", description.get("attributes"))  # 0.1 says attributes
-        return Run(folder, config, seeds, source, spec)
+        return Run(folder, config, seeds, source, spec, int(description.get("stage", 0)))
     except VbsixError as error:
         raise VbsixError(f"{folder / 'run.json'}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
+
+
+def is_staged(folder: Path) -> bool:
+    """Whether a folder holds stages."""
+    return (folder / STAGES_FILE).exists()
+
+
+def stage_folder(folder: Path, stage: int) -> Path:
+    """The folder of a stage, counted from 1."""
+    return folder / f"stage-{stage}"
+
+
+def _newest_stage(folder: Path) -> Path:
+    if not is_staged(folder):
+        return folder
+    stages = range(len(read_json(folder / STAGES_FILE).get("stages", ())), 0, -1)
+    begun = (stage_folder(folder, stage) for stage in stages)
+    return next((one for one in begun if any(one.glob("checkpoints/step-*"))), stage_folder(folder, 1))
 
 
 def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None) -> Domain:
@@ -251,7 +273,7 @@ def read_failure(run: Run) -> VbsixError | None:
 
 
 def resume_command(run: Run) -> str:
-    """What to type to continue a run, or the sweep that it belongs to."""
-    own, sweep = origin_of(run.config.domain), run.folder.parent
-    folder = sweep if is_in_sweep(run) else run.folder
+    """What to type to continue a run, or the sweep or the stages that it belongs to."""
+    own = origin_of(run.config.domain)
+    folder = run.folder.parent if is_in_sweep(run) or run.stage else run.folder
     return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder)])

@@ -131,6 +131,8 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                 rows: list[Row] = []
                 for place, run in enumerate(runs):
                     own = state.pending[place].take(state.step, run.seeds, accuracies[place] if evaluates else {})
+                    if run.stage:
+                        own = [{**row, "stage": run.stage} for row in own]
                     if place not in failed:
                         metrics_files[place].write(own)
                     rows += own if len(runs) == 1 else [{"run": run.folder.name, **row} for row in own]

@@ -25,6 +25,7 @@ from vbsix.runs.folder import (
     Start,
     create_run,
     domain_of,
+    is_staged,
     open_run,
     open_words,
     read_dataset,
@@ -33,6 +34,7 @@ from vbsix.runs.folder import (
 )
 from vbsix.runs.group import Trial, try_program
 from vbsix.runs.loop import Interrupted, Observer, train_together
+from vbsix.runs.stages import open_stages
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, write_json
 
@@ -114,7 +116,9 @@ def open_sweep(folder: Path) -> Sweep:
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """The folders of a sweep's runs that have not failed; of a run, its own."""
+    """The folders of a sweep's runs that have not failed, or of the stages that have begun; of a run, its own."""
+    if is_staged(folder):
+        return [run.folder for run in open_stages(folder) if (run.folder / "run.json").exists()]
     return [run.folder for run in open_sweep(folder).good] if is_sweep(folder) else [folder]
 
 
