@@ -102,7 +102,7 @@ class TrainedRun:
 
 def train(
     domain: Any = "tangrams",
-    data: str | Path = SYNTHETIC,
+    data: str | Path | None = None,
     *,
     method: str | None = None,
     recipe: str | None = None,
@@ -121,7 +121,8 @@ def train(
 
     Args:
         domain: a domain, its name (`module:Class` for one of your own), or a class that `PythonDomain` takes.
-        data: a folder with SCONE's files, a file of JSON lines (`*.jsonl`), or `synthetic`, the built-in corpus.
+        data: a folder with SCONE's files, a file of JSON lines (`*.jsonl`), or `synthetic`, the built-in corpus. None
+            for the data of the run that is continued, or else the built-in corpus.
         method: `vbsix`, `mml`, `execution-only`, `value-only`, `expert-mml` or `reinforce`.
         recipe: `stochastic` (ours, the default) or `published`.
         variant: named changes, joined by `+`; see `vbsix.config.presets.VARIANTS`.
@@ -142,6 +143,9 @@ def train(
     prepare_jax()
     language = as_domain(domain)
     source = None if start is None else open_source(start, language)
+    data = data or (SYNTHETIC if source is None else source.data)
+    if data is None:
+        raise VbsixError(f"{start}: a model does not know where its data is; give the data.")
     run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
     known, begin = (words, None) if source is None else (words or source.words, source.start)
     if stages is None:
@@ -356,9 +360,13 @@ def choose_config(
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
-    if own.get("data.dev_file"):
-        own["data.dev_file"] = str(Path(own["data.dev_file"]).resolve())  # the run may be resumed from another folder
-    return require_sense(override(make(named), {**given, **own}))
+    return require_sense(override(make(named), {**given, **own, **_resolved(own)}))
+
+
+def _resolved(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The file of dev examples as an absolute path, if one is given: the run may be resumed from another folder."""
+    file = settings.get("data.dev_file")
+    return {"data.dev_file": str(Path(file).resolve())} if file else {}
 
 
 def continue_config(
@@ -367,6 +375,7 @@ def continue_config(
     """The settings of a run that continues a trained policy: those of the policy, changed by a file and by others."""
     given = {**(read_toml(file) if file else {}), **settings}
     given = {name: value for name, value in given.items() if name not in ("method", "recipe", "variant")}
+    given |= _resolved(given)
     if (wanted := domain or given.get("domain", trained.domain)) != trained.domain:
         raise VbsixError(f"the policy was trained for {trained.domain}, not for {wanted}.")
     return require_sense(override(trained, given))
@@ -376,9 +385,8 @@ def choose_stages(stages: str | Path | Sequence[Mapping[str, Any]]) -> Sequence[
     """The settings of each stage: given, in a TOML file, or of a schedule that is known by its name."""
     if not isinstance(stages, str | Path):
         return stages
-    if not Path(stages).exists() and not str(stages).endswith(".toml"):
-        return presets.find_stages(str(stages))
-    return read_stages(Path(stages))
+    is_file = str(stages) not in presets.STAGES and (Path(stages).exists() or Path(stages).suffix)
+    return read_stages(Path(stages)) if is_file else presets.find_stages(str(stages))
 
 
 def new_folder(config: Config) -> Path:

@@ -11,6 +11,7 @@ import pytest
 from tiny_run import SEEDS, SETTINGS, make_run
 from training.tiny import LOOP_CONFIG, LOOP_SEEDS, Watcher, outcome, run_tiny
 
+import vbsix
 from vbsix.config.schema import override
 from vbsix.data.words import Words
 from vbsix.evaluation.accuracy import evaluate_splits
@@ -152,3 +153,12 @@ def test_a_run_is_not_resumed_from_another_start(first, tmp_path):
     run.start.write_bytes(content)
     with pytest.raises(VbsixError, match="made with other start"):
         train(run, read_dataset(run), Watcher())
+
+
+def test_a_policy_with_context_searches(tmp_path):
+    """Given the domain by its name, which is the one without context."""
+    made = make_run(tmp_path / "context", (0,), {**SETTINGS, **WITH_CONTEXT})
+    found = vbsix.search_programs(
+        "tangrams", "1:0 2:3", ["swap them"], "1:3 2:0", parser=load(made.run.folder), beam=64, epsilon=0.5
+    )
+    assert found.programs

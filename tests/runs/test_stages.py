@@ -136,6 +136,10 @@ def test_named_schedules_are_settings(tmp_path):
             assert plan_stages(tmp_path, preset(domain), choose_stages(name), (0,), "synthetic")
     with pytest.raises(VbsixError, match=r"unknown schedule of stages 'contxt'\. Did you mean 'context'"):
         choose_stages("contxt")
+    with pytest.raises(VbsixError, match="no such file"):
+        choose_stages("contxt.toml")
+    with pytest.raises(VbsixError, match="at least one stage"):
+        plan_stages(tmp_path, LOOP_CONFIG, [], (0,), "synthetic")
 
 
 @pytest.mark.integration

@@ -23,6 +23,7 @@ from vbsix.models.heads import read_example
 from vbsix.models.layers import renormalise
 from vbsix.search import Problem, search_graph
 from vbsix.search.beam import DEAD_END, INVALID
+from vbsix.training import mml as mml_module
 from vbsix.training import step as step_module
 from vbsix.training.chunk import Members, create_learners, train_chunk
 from vbsix.training.mml import expanded_states
@@ -311,3 +312,23 @@ def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():
     kinds = graph.expansion.kind.reshape(-1, len(DOMAIN.tokens))
     np.testing.assert_array_equal(valid, kinds != INVALID)
     assert (kinds == DEAD_END)[alive].any()
+
+
+def test_waypoints_reach_the_search(monkeypatch):
+    """A step of training searches with those of its examples."""
+    seen = []
+
+    def search(domain, policy, critic, problem, *arguments, **settings):
+        seen.append(problem.waypoints)
+        return search_graph(domain, policy, critic, problem, *arguments, **settings)
+
+    monkeypatch.setattr(mml_module, "search_graph", search)
+    config = tiny_config(data__lengths=(1, 2), data__waypoints=True)
+    dataset = tiny_dataset(config)
+    arrays, vectors = dataset.arrays(dataset.examples), jnp.asarray(dataset.words.vectors)
+    learner = jax.eval_shape(lambda: create_learner(DOMAIN, config, jnp.int32(0)))
+    step = functools.partial(step_module.train_step, DOMAIN, config, critic_ranks=False)
+    jax.eval_shape(step, learner, vectors, arrays, jax.random.key(0), jnp.int32(0))
+    assert [waypoints.known.shape for waypoints in seen] == [(2,)]
+    known = arrays.waypoints.known[arrays.instructions == 2]
+    assert known.tolist() == [[True, False]] * len(known)

@@ -142,24 +142,8 @@ def train(
 
     own = own_domain(domain)
     if resume:
-        given = (
-            data,
-            dev,
-            method,
-            recipe,
-            variant,
-            seeds,
-            steps,
-            out,
-            config,
-            settings,
-            start,
-            stages,
-            vary,
-            folds,
-            dry_run,
-        )
-        if any(given):
+        begun = data, dev, method, recipe, variant, seeds, steps, out, config, settings, start, stages
+        if any((*begun, vary, folds, dry_run)):
             raise VbsixError("--resume continues a run as it was begun; it takes no other option but --quiet.")
         if is_sweep(resume):
             return finish_sweep(open_sweep(resume), own, quiet)

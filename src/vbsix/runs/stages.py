@@ -63,6 +63,8 @@ def plan_stages(
         except VbsixError as error:
             raise VbsixError(f"stage {number}: {error}") from error
         runs.append(Run(stage_folder(folder, number), config, tuple(seeds), source, stage=number))
+    if not runs:
+        raise VbsixError("stages: expected at least one stage.")
     return runs
 
 
