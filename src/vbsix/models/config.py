@@ -32,7 +32,7 @@ class NetworkConfig:
         0,
         "Units of the policy that also read the context: the last commands, the world and the earlier utterances. 0 "
         "for a policy without context. Their output weights start at zero. Train with 0 first, then continue with "
-        "context (`--from`): a policy that sees the world from the start learns spurious programs.",
+        "context (`--from`): a policy that sees the world from the start may learn spurious programs.",
         least=0,
     )
     initialisation: Literal["small", "reference"] = setting(
