@@ -38,6 +38,7 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 FAMILIES = {
     "whole runs": ("test_loop.py", "test_resume.py", "test_train_cli.py", "test_api.py"),
+    "continued runs": ("test_stages.py", "test_continuing.py", "test_continue_cli.py"),
     "the tiny run": (
         "test_parser.py",
         "test_spurious.py",
@@ -52,6 +53,7 @@ LONGEST = (
     "test_methods.py",
     "test_step.py",
     *FAMILIES["whole runs"],
+    *FAMILIES["continued runs"],
     *FAMILIES["the tiny run"],
     "test_sharding.py",
     "test_against_reference.py",

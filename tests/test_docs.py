@@ -193,7 +193,7 @@ def test_the_metrics_page_has_every_metric_of_training_and_no_other():
     text = read(DOCS / "metrics.md").partition("## Results")[0].partition("## Every run")[2]
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     documented = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
-    assert documented == produced | {"step", "seed", "accuracy"}
+    assert documented == produced | {"step", "seed", "stage", "accuracy"}
 
 
 def test_each_method_has_its_page():

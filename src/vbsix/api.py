@@ -14,7 +14,7 @@ import numpy as np
 
 from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
-from vbsix.config.toml import read_toml
+from vbsix.config.toml import read_stages, read_toml
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.json_lines import choose_settings
 from vbsix.data.words import Words, vector_size
@@ -22,14 +22,16 @@ from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.evaluation.report import Report, report
+from vbsix.parsing.continuing import open_source
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.display import create_display, stop_on_interrupt
 from vbsix.runs.finish import measure_run, train_to_end
-from vbsix.runs.folder import Run, create_run, open_run, reopen_run
+from vbsix.runs.folder import Run, create_run, is_staged, open_run, reopen_run
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
+from vbsix.runs.stages import create_stages, plan_stages, train_stages
 from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
@@ -101,7 +103,7 @@ class TrainedRun:
 
 def train(
     domain: Any = "tangrams",
-    data: str | Path = SYNTHETIC,
+    data: str | Path | None = None,
     *,
     method: str | None = None,
     recipe: str | None = None,
@@ -109,6 +111,8 @@ def train(
     seeds: int | Sequence[int] = 1,
     out: str | Path | None = None,
     config: str | Path | None = None,
+    start: str | Path | None = None,
+    stages: str | Path | Sequence[Mapping[str, Any]] | None = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
@@ -118,13 +122,17 @@ def train(
 
     Args:
         domain: a domain, its name (`module:Class` for one of your own), or a class that `PythonDomain` takes.
-        data: a folder with SCONE's files, a file of JSON lines (`*.jsonl`), or `synthetic`, the built-in corpus.
+        data: a folder with SCONE's files, a file of JSON lines (`*.jsonl`), or `synthetic`, the built-in corpus. None
+            for the data of the run that is continued, or else the built-in corpus.
         method: `vbsix`, `mml`, `execution-only`, `value-only`, `expert-mml` or `reinforce`.
         recipe: `stochastic` (ours, the default) or `published`.
         variant: named changes, joined by `+`; see `vbsix.config.presets.VARIANTS`.
         seeds: how many seeds train side by side, or which ones.
         out: the run's folder; by default a new one in `runs/`.
         config: a TOML file with settings.
+        start: a trained policy to continue: a run's folder, an exported model, or the name of a model that comes with
+            vbsix. Method, recipe, variant and settings are its own, unless settings are given.
+        stages: settings of stages, each of which continues the one before; or a TOML file of them; or `context`.
         words: a vocabulary of your own, such as `UtteranceVectors`.
         callback: called with every row of metrics and every evaluation.
         progress: show the progress.
@@ -135,8 +143,17 @@ def train(
     """
     prepare_jax()
     language = as_domain(domain)
-    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings)
-    return _finish(run, create_run(run, language, words), words, callback, progress)
+    source = None if start is None else open_source(start, language)
+    data = data or (SYNTHETIC if source is None else source.data)
+    if data is None:
+        raise VbsixError(f"{start}: a model does not know where its data is; give the data.")
+    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
+    known, begin = (words, None) if source is None else (words or source.words, source.start)
+    if stages is None:
+        return _finish(run, create_run(run, language, known, start=begin), words, callback, progress)
+    planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
+    create_stages(run.folder, planned, language, known, begin)
+    return _finish_stages(run.folder, language, words, callback, progress)
 
 
 def _plan(
@@ -147,11 +164,18 @@ def _plan(
     out: str | Path | None,
     config: str | Path | None,
     settings: Mapping[str, Any],
+    trained: Config | None = None,
 ) -> Run:
-    """The run that the arguments of `train` describe."""
+    """The run that the arguments of `train` describe; `trained` are the settings of what it continues."""
     source = str(data) if str(data) == SYNTHETIC else str(Path(data).resolve())
     given = {name.replace("__", "."): value for name, value in settings.items()}
-    chosen = choose_config(language.name, source, *names, Path(config) if config else None, given)
+    file = Path(config) if config else None
+    if trained is None:
+        chosen = choose_config(language.name, source, *names, file, given)
+    elif any(names):
+        raise VbsixError("start: method, recipe and variant are those of the policy; change settings instead.")
+    else:
+        chosen = continue_config(trained, file, given, language.name)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
@@ -258,7 +282,7 @@ def resume(
     callback: Callback | None = None,
     progress: bool = True,
 ) -> TrainedRun | TrainedSweep:
-    """Continues a run or a sweep that was stopped or killed; other arguments are those of `train`.
+    """Continues a run, stages or a sweep that was stopped or killed; other arguments are those of `train`.
 
     With `steps`, a run is trained further than it was begun with. A sweep has neither steps nor a callback.
     """
@@ -267,6 +291,11 @@ def resume(
         if steps is not None:
             raise VbsixError("steps: a sweep cannot be trained further.")
         return _finish_sweep(open_sweep(Path(folder)), None if domain is None else as_domain(domain), words, progress)
+    if is_staged(Path(folder)):
+        if steps is not None:
+            raise VbsixError("steps: stages cannot be trained further.")
+        language = None if domain is None else as_domain(domain)
+        return _finish_stages(Path(folder), language, words, callback, progress)
     return _finish(*reopen_run(Path(folder), domain, words, steps), words, callback, progress)
 
 
@@ -344,12 +373,35 @@ def choose_config(
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
-    for name in ("data.dev_file", "data.vectors"):
-        if own.get(name):
-            own[name] = str(Path(own[name]).resolve())  # the run may be resumed from another folder
     if own.get("data.vectors") and "network.word" not in {**given, **own}:
         own["network.word"] = vector_size(Path(own["data.vectors"])) or preset.network.word
-    return require_sense(override(preset, {**given, **own}))
+    return require_sense(override(preset, {**given, **own, **_resolved(own)}))
+
+
+def _resolved(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The files among the settings as absolute paths: the run may be resumed from another folder."""
+    files = {name: settings.get(name) for name in ("data.dev_file", "data.vectors")}
+    return {name: str(Path(file).resolve()) for name, file in files.items() if file}
+
+
+def continue_config(
+    trained: Config, file: Path | None, settings: Mapping[str, Any], domain: str | None = None
+) -> Config:
+    """The settings of a run that continues a trained policy: those of the policy, changed by a file and by others."""
+    given = {**(read_toml(file) if file else {}), **settings}
+    given = {name: value for name, value in given.items() if name not in ("method", "recipe", "variant")}
+    given |= _resolved(given)
+    if (wanted := domain or given.get("domain", trained.domain)) != trained.domain:
+        raise VbsixError(f"the policy was trained for {trained.domain}, not for {wanted}.")
+    return require_sense(override(trained, given))
+
+
+def choose_stages(stages: str | Path | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The settings of each stage: given, in a TOML file, or of a schedule that is known by its name."""
+    if not isinstance(stages, str | Path):
+        return stages
+    is_file = str(stages) not in presets.STAGES and (Path(stages).exists() or Path(stages).suffix)
+    return read_stages(Path(stages)) if is_file else presets.find_stages(str(stages))
 
 
 def new_folder(config: Config) -> Path:
@@ -366,11 +418,24 @@ def run_source(path: Path) -> str:
 
 
 def _finish(run: Run, dataset: Dataset, words: Words | None, callback: Callback | None, progress: bool) -> TrainedRun:
-    display = create_display([run], quiet=not progress)
-    observer = _Calling(display, callback, run.config.training.steps) if callback else display
-    with stop_on_interrupt(display), display:
+    with _watch(run, callback, progress) as observer:
         trained = train_to_end(run, dataset, observer)
     return TrainedRun(run.folder, run.config, measure_run(run, dataset, trained).result, dataset.domain, words)
+
+
+def _finish_stages(
+    folder: Path, language: Domain | None, words: Words | None, callback: Callback | None, progress: bool
+) -> TrainedRun:
+    """The last stage, trained to its end."""
+    ended = train_stages(folder, lambda run, *_: _watch(run, callback, progress), language, words)
+    return TrainedRun(ended.run.folder, ended.run.config, ended.measured.result, ended.dataset.domain, words)
+
+
+@contextmanager
+def _watch(run: Run, callback: Callback | None, progress: bool) -> Iterator[Observer]:
+    display = create_display([run], quiet=not progress)
+    with stop_on_interrupt(display), display:
+        yield _Calling(display, callback, run.config.training.steps) if callback else display
 
 
 class _Calling:

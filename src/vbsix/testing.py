@@ -226,6 +226,7 @@ def _shape_problems(domain: Domain, text: str, instructions: int) -> Iterator[st
                     f"{wanted.dtype}{[tokens, *wanted.shape]}: that of a state, once for each token."
                 )
         seen = jax.eval_shape(lambda state: (domain.observe(state), domain.observe_world(state)), state)
+        context = jax.eval_shape(domain.observe_context, state)
         done, key = jax.eval_shape(lambda state: (domain.instructions_done(state), domain.key(state)), state)
     except Exception as error:  # whatever a domain's own functions do with a state
         yield f"a function of the domain cannot be traced: {describe_error(error)}."
@@ -238,6 +239,8 @@ def _shape_problems(domain: Domain, text: str, instructions: int) -> Iterator[st
         "observe's values": (observation.values, (domain.slots,), np.integer),
         "observe's objects": (observation.objects, (domain.slots, domain.objects, things), np.integer),
         "observe_world": (seen[1], (domain.elements, things), np.integer),
+        "observe_context's commands": (context.commands, (domain.commands, len(domain.command_fields)), np.integer),
+        "observe_context's world": (context.world, (domain.elements, things), np.integer),
     }
     for name, (found, shape, kind) in shapes.items():
         if found.shape != shape or not np.issubdtype(found.dtype, kind):

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbsix import get_domain
-from vbsix.data.examples import PAPER_SETTINGS, Arrays, Example, Row, prefixes, suffixes, to_arrays, whole_rows
+from vbsix.data.examples import (
+    PAPER_SETTINGS,
+    Arrays,
+    Example,
+    Row,
+    prefixes,
+    suffixes,
+    targets_of,
+    to_arrays,
+    whole_rows,
+)
 from vbsix.data.words import random_words
 from vbsix.utilities.errors import InvalidData
 
@@ -116,7 +126,8 @@ def test_worlds_in_between_cannot_reach_a_learner(between, fourth):
     """Whatever they are, the arrays are the same, bit by bit; only the first world and the target are in them."""
 
     def arrays(row: Row) -> Arrays:
-        return to_arrays(TANGRAMS, prefixes([row], lengths), WORDS, max_instructions=5, max_words=15)
+        examples = prefixes([row], lengths)
+        return to_arrays(TANGRAMS, examples, WORDS, max_instructions=5, max_words=15, waypoints=targets_of(examples))
 
     lengths = (5,)
     told = dataclasses.replace(ROW, worlds=(ROW.worlds[0], *between, fourth, ROW.worlds[5]))
@@ -141,6 +152,23 @@ def test_suffix_examples_are_made_of_examples_alone():
 
 def test_examples_and_arrays_have_no_place_for_worlds_in_between():
     assert [field.name for field in dataclasses.fields(Example)] == ["id", "context", "instructions", "target"]
-    assert Arrays._fields == ("world", "target", "words", "instructions")
+    assert Arrays._fields == ("world", "target", "words", "instructions", "waypoints")
     arrays = to_arrays(TANGRAMS, prefixes([ROW], (4, 5)), WORDS, max_instructions=5, max_words=15)
+    assert arrays.waypoints is None
     assert arrays.world.shape == arrays.target.shape == (2, *TANGRAMS.parse_world("1:0").shape)
+
+
+def test_waypoints_are_the_targets_of_shorter_examples():
+    examples = prefixes([ROW], (2, 4, 5))
+    other = dataclasses.replace(examples[0], target="1:0")
+
+    def waypoints(*given: Example):
+        return to_arrays(TANGRAMS, examples, WORDS, 5, 15, targets_of(given)).waypoints
+
+    found = waypoints(*examples)
+    assert found.known.tolist() == [[False] * 5, [False, True, *[False] * 3], [False, True, False, True, False]]
+    for example, place in ((1, 1), (2, 1), (2, 3)):
+        expected = TANGRAMS.parse_world(str(ROW.worlds[place + 1]))
+        np.testing.assert_array_equal(found.targets[example, place], expected)
+    assert waypoints(*examples, other).known[:, 1].tolist() == [False] * 3, "one of the two is wrong"
+    assert not waypoints(examples[2]).known.any()

@@ -8,19 +8,39 @@ import numpy as np
 Vector = np.ndarray
 
 
-def policy(network, utterance: list[Vector], observation, target=None) -> Vector:
-    """log π of all tokens; the utterance is a list of word vectors without padding."""
+def policy(network, utterance: list[Vector], observation, target=None, earlier=(), seen=None) -> Vector:
+    """log π of all tokens; the utterance is a list of word vectors without padding.
+
+    A policy with context also takes all earlier utterances, in order, and what else it sees.
+    """
     summary, memory = read(network.utterances, utterance)
     inputs = [summary, stack(network.stack, observation, network.config)]
     if target is not None:
         inputs.append(attributes(network.target, np.asarray(target)))
-    query = relu(dense(network.second, relu(dense(network.first, np.concatenate(inputs)))))
+    second = dense(network.second, relu(dense(network.first, np.concatenate(inputs))))
+    if seen is not None:
+        second = second + context_units(network, [utterance, *earlier[::-1]], inputs[1], seen) @ network.context.output
+    query = relu(second)
     biases = network.biases
     of_query, of_words, of_attention = (biases.query, biases.words, biases.attention) if biases else (0, 0, 0)
     context = attend(memory, network.attention @ query + of_attention)
     wanted = network.from_query @ query + of_query + network.from_words @ context + of_words
     logits = [embedding @ wanted for embedding in network.tokens]
     return np.array(logits) - np.logaddexp.reduce(logits)
+
+
+def context_units(network, newest_first: list[list[Vector]], slots: Vector, seen) -> Vector:
+    """The units that read the context."""
+    reader = network.context
+    summaries = [read(network.utterances, utterance)[0] for utterance in newest_first[:5]]
+    summaries += [np.zeros_like(summaries[0])] * (5 - len(summaries))
+    units = dense(reader.utterances, np.concatenate(summaries)) + slots @ reader.stack
+    for table, things in ((reader.commands, seen.commands), (reader.world, seen.world)):
+        for place, thing in enumerate(np.asarray(things)):
+            for attribute, identifier in enumerate(thing):
+                first = place * sum(table.counts) + sum(table.counts[:attribute])
+                units = units + (table.rows[first + identifier - 1] if identifier > 0 else 0)
+    return relu(units)
 
 
 def critic_logit(network, policy_network, utterance, next_utterance, observation, current, target) -> float:

@@ -137,6 +137,13 @@ def test_one_of_another_origin_is_refused_with_the_reason(tmp_path, other, reaso
         load(tmp_path)
 
 
+def test_a_setting_that_did_not_exist_yet_had_its_default(tmp_path):
+    save(tmp_path, 1)
+    assert load_checkpoint(tmp_path, jax.eval_shape(learners), SEEDS, ORIGIN | {"network.context": 0}) is not None
+    with pytest.raises(VbsixError, match=r"made with network\.context = 0, not 64"):
+        load_checkpoint(tmp_path, jax.eval_shape(learners), SEEDS, ORIGIN | {"network.context": 64})
+
+
 def test_one_of_another_version_is_refused_with_what_can_be_done_with_it(tmp_path):
     save(tmp_path, 20, vbsix="0.0.9")
     message = r"made by vbsix 0\.0\.9; vbsix 0\.1\.0 cannot resume it, but can load, evaluate and export it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +17,13 @@ from training.tiny_config import tiny_config, tiny_dataset
 from vbsix.config.schema import Config
 from vbsix.data.examples import Example, Row, to_arrays
 from vbsix.data.scone import load_split
-from vbsix.data.words import random_words
+from vbsix.data.words import UNKNOWN, random_words
 from vbsix.domains.registry import get_domain
 from vbsix.models.heads import read_example
 from vbsix.models.layers import renormalise
 from vbsix.search import Problem, search_graph
 from vbsix.search.beam import DEAD_END, INVALID
+from vbsix.training import mml as mml_module
 from vbsix.training import step as step_module
 from vbsix.training.chunk import Members, create_learners, train_chunk
 from vbsix.training.mml import expanded_states
@@ -217,17 +219,56 @@ def test_training_drops(monkeypatch):
     """A step reads its examples with the dropout of the settings, and a key for each of them."""
     calls = []
 
-    def read(domain, networks, vectors, example, dropout, key):
-        calls.append((dropout, key is not None))
-        return read_example(domain, networks, vectors, example, dropout, key)
+    def read(domain, networks, vectors, example, dropout, key, **others):
+        calls.append((dropout, key is not None, others))
+        return read_example(domain, networks, vectors, example, dropout, key, **others)
 
     monkeypatch.setattr(step_module, "read_example", read)
-    config = tiny_config("reinforce", training__dropout=0.5)
+    shares = {"word_dropout": 0.3, "context_dropout": 0.2}
+    config = tiny_config("reinforce", training__dropout=0.5, training__word_dropout=0.3, training__context_dropout=0.2)
     arrays, vectors = to_example(REMOVE, config)
     learner = jax.eval_shape(lambda: create_learner(DOMAIN, config, jnp.int32(0)))
     step = functools.partial(step_module.train_step, DOMAIN, config, critic_ranks=False)
     jax.eval_shape(step, learner, vectors, arrays, jax.random.key(0), jnp.int32(0))
-    assert calls == [(0.5, True)]
+    assert calls == [(0.5, True, shares)]
+
+
+def test_dropped_words_are_read_as_unknown_ones():
+    config = tiny_config()
+    dataset = tiny_dataset(config)
+    networks = fresh_learner().networks
+    vectors, arrays = jnp.asarray(dataset.words.vectors), dataset.arrays(dataset.examples)
+    example = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), arrays)
+    unknown = example._replace(words=jnp.where(example.words > 0, UNKNOWN, 0))
+
+    @functools.partial(quick_jit, static_argnums=1)
+    def read(example, share: float, key):
+        return read_example(DOMAIN, networks, vectors, example, 0.0, key, word_dropout=share).policy.first
+
+    key = jax.random.key(0)
+    np.testing.assert_array_equal(read(example, 0.0, key), read(example, 0.0, jax.random.key(1)))
+    np.testing.assert_allclose(read(example, 0.9999, key), read(unknown, 0.0, key), atol=1e-6)
+    some = [np.asarray(read(example, 0.3, jax.random.key(n))) for n in range(20)]
+    assert len({each.tobytes() for each in some}) > 3
+
+
+def test_context_is_dropped_for_whole_examples():
+    config = tiny_config(network__context=4)
+    domain = DOMAIN.with_context()
+    dataset = tiny_dataset(config, domain=domain)
+    networks = create_learner(domain, config, jnp.int32(0)).networks
+    networks = eqx.tree_at(lambda networks: networks.policy.context.output, networks, jnp.ones((4, 8)))
+    vectors, arrays = jnp.asarray(dataset.words.vectors), dataset.arrays(dataset.examples)
+    example = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), arrays)
+
+    def read(key, share=0.3):
+        return read_example(domain, networks, vectors, example, 0.0, key, context_dropout=share).policy.context.output
+
+    outputs = np.asarray(jax.vmap(read)(jax.random.split(jax.random.key(0), 400)))
+    seen = outputs.any(axis=(1, 2))
+    assert np.array_equal(seen, outputs.all(axis=(1, 2)))
+    assert 0.63 < seen.mean() < 0.77
+    assert np.all(read(jax.random.key(0), 0.0) == 1)
 
 
 @pytest.mark.integration
@@ -271,3 +312,23 @@ def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():
     kinds = graph.expansion.kind.reshape(-1, len(DOMAIN.tokens))
     np.testing.assert_array_equal(valid, kinds != INVALID)
     assert (kinds == DEAD_END)[alive].any()
+
+
+def test_waypoints_reach_the_search(monkeypatch):
+    """A step of training searches with those of its examples."""
+    seen = []
+
+    def search(domain, policy, critic, problem, *arguments, **settings):
+        seen.append(problem.waypoints)
+        return search_graph(domain, policy, critic, problem, *arguments, **settings)
+
+    monkeypatch.setattr(mml_module, "search_graph", search)
+    config = tiny_config(data__lengths=(1, 2), data__waypoints=True)
+    dataset = tiny_dataset(config)
+    arrays, vectors = dataset.arrays(dataset.examples), jnp.asarray(dataset.words.vectors)
+    learner = jax.eval_shape(lambda: create_learner(DOMAIN, config, jnp.int32(0)))
+    step = functools.partial(step_module.train_step, DOMAIN, config, critic_ranks=False)
+    jax.eval_shape(step, learner, vectors, arrays, jax.random.key(0), jnp.int32(0))
+    assert [waypoints.known.shape for waypoints in seen] == [(2,)]
+    known = arrays.waypoints.known[arrays.instructions == 2]
+    assert known.tolist() == [[True, False]] * len(known)

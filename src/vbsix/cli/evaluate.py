@@ -124,10 +124,10 @@ def _print_report(report: Report, seeds: Sequence[int | str], split: str) -> Non
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
-    means = _table(
+    means = new_table(
         f"accuracy on {split}, %", "utterances", "examples", "accuracy", "95% interval", "passing", "spurious"
     )
-    own = _table("each seed, % (95% interval)", "seed")
+    own = new_table("each seed, % (95% interval)", "seed")
     for name, accuracies in report.accuracy.items():
         style = "bold" if name in IN_BOLD else ""
         low, high = report.intervals[name]
@@ -160,7 +160,7 @@ def _print_report(report: Report, seeds: Sequence[int | str], split: str) -> Non
 
 
 def _calibration_table(calibration: Calibration) -> Table:
-    table = _table("confidence and accuracy, %", "confidence from", "to", "predictions", "confidence", "accuracy")
+    table = new_table("confidence and accuracy, %", "confidence from", "to", "predictions", "confidence", "accuracy")
     for one in calibration.bins:
         if one.count:
             bounds = f"{100 * one.low:.0f}", f"{100 * one.high:.0f}"
@@ -168,7 +168,7 @@ def _calibration_table(calibration: Calibration) -> Table:
     return table
 
 
-def _table(title: str, *headings: str) -> Table:
+def new_table(title: str, *headings: str) -> Table:
     from rich import box
     from rich.table import Table
 

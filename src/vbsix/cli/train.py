@@ -63,6 +63,23 @@ def train(
         typer.Option(dir_okay=False, metavar="FILE", help="Settings as TOML; `vbsix config show` prints them all."),
     ] = None,
     settings: Settings = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Continue a trained policy: a run's folder, an exported model, or a model that comes with vbsix. "
+            "Settings are its own unless given.",
+        ),
+    ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|context",
+            help="Train in stages, each of which continues the one before: a TOML file with a table [[stages]] of "
+            "settings for each, or context, a stage without context and one with it.",
+        ),
+    ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,6 +116,12 @@ def train(
     Ctrl-C saves; --resume continues and gives the same result as a run without interruption (on a GPU: with
     XLA_FLAGS=--xla_gpu_deterministic_ops=true).
 
+    With --from a new run continues a trained policy; of a run, each seed at its best step on dev. So a policy that has
+    learned without context continues with it: --from runs/first --set network.context=64
+
+    With --stages it trains several runs one after the other, in folders of their own inside the run's folder. The run's
+    folder stands for its last stage.
+
     With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
     that share compiled code form a group and are trained side by side; groups are trained one after the other.
 
@@ -106,28 +129,43 @@ def train(
     --vary training.learning_rate=0.001,0.0003
     """
     prepare_jax()
-    from vbsix.api import choose_config, new_folder
+    from vbsix.api import choose_config, choose_stages, continue_config, new_folder
     from vbsix.cli.report import print_report
+    from vbsix.cli.stages import finish_stages
     from vbsix.cli.sweep import finish_sweep, print_plan
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
+    from vbsix.parsing.continuing import open_source
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
-    from vbsix.runs.folder import Run, create_run, reopen_run, resume_command
+    from vbsix.runs.folder import Run, create_run, is_staged, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
+    from vbsix.runs.stages import create_stages, plan_stages
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
 
     own = own_domain(domain)
     if resume:
-        if any((data, dev, method, recipe, variant, seeds, out, config, settings, vary, folds, dry_run)):
+        begun = data, dev, method, recipe, variant, seeds, out, config, settings, start, stages
+        if any((*begun, vary, folds, dry_run)):
             raise VbsixError("--resume continues a run as it was begun; it takes only --steps and --quiet besides.")
         if is_sweep(resume):
             if steps:
                 raise VbsixError("--steps: a sweep cannot be trained further.")
             return finish_sweep(open_sweep(resume), own, quiet)
+        if is_staged(resume):
+            if steps:
+                raise VbsixError("--steps: stages cannot be trained further.")
+            return finish_stages(resume, own, quiet)
         run, dataset = reopen_run(resume, own, steps=steps)
     else:
+        continued = open_source(start, own) if start else None
+        if continued and any((method, recipe, variant)):
+            raise VbsixError("--from: method, recipe and variant are those of the policy; change settings with --set.")
+        if continued and data is None:
+            data = continued.data
+            if data is None:
+                raise VbsixError(f"{start}: a model does not know where its data is; give --data.")
         source = SYNTHETIC if data in (None, SYNTHETIC) else str(Path(data).resolve())
         if dev and not source.endswith(SUFFIX):
             raise VbsixError(f"--dev needs JSON lines: give --data FILE{SUFFIX}.")
@@ -135,8 +173,19 @@ def train(
         given |= {"data.dev_file": str(dev)} if dev else {}
         given |= {"data.folds": folds} if folds else {}
         given |= read_assignments(settings or [])
-        chosen = choose_config(own.name if own else None, source, method, recipe, variant, config, given)
+        name = own.name if own else None
+        if continued:
+            chosen = continue_config(continued.config, config, given, name)
+        else:
+            chosen = choose_config(name, source, method, recipe, variant, config, given)
+        words, begin = (continued.words, continued.start) if continued else (None, None)
         folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
+        if stages:
+            if vary or folds or dry_run:
+                raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
+            planned = plan_stages(folder, chosen, choose_stages(stages), numbers, source)
+            create_stages(folder, planned, own, words, begin)
+            return finish_stages(folder, own, quiet)
         if vary or folds or dry_run:
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
@@ -144,10 +193,10 @@ def train(
             sweep = plan_sweep(folder, chosen, values, numbers, source)
             if dry_run:
                 return print_plan(sweep, own)
-            create_sweep(sweep, own)
+            create_sweep(sweep, own, words, begin)
             return finish_sweep(sweep, own, quiet)
         run = Run(folder, chosen, numbers, source)
-        dataset = create_run(run)
+        dataset = create_run(run, words=words, start=begin)
     display = create_display([run], quiet)
     if not quiet:
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"

@@ -8,7 +8,7 @@ have the defaults of the dataclasses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from vbsix.config.schema import Config, override
@@ -92,6 +92,20 @@ VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
     ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
 }
 
+STAGES: Mapping[str, Sequence[Settings]] = {
+    "context": (
+        {},
+        {
+            "network.context": 64,
+            "training.critic": False,  # critics start from scratch in each stage, and this one is too short for them
+            "training.decay_share": 0.5,
+            "training.learning_rate": 3e-4,
+            "training.steps": 4000,
+        },
+    ),
+}
+"""Named schedules of stages. `context`: the run as it is, then a stage with context."""
+
 PAPER_BY_DOMAIN: Mapping[str, Settings] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
     "alchemy": {"training.steps": 31500, "training.value_ranking_start": 5000, "training.baseline": 1e-2},
@@ -162,6 +176,13 @@ def preset(
             settings["search.program_beam"] = 0  # as many programs as the beam has slots
     names = {"domain": domain, "method": method, "recipe": recipe, "variant": "+".join(variants)}
     return override(Config(), {**names, **settings})
+
+
+def find_stages(name: str) -> Sequence[Settings]:
+    """The settings of each stage of a named schedule."""
+    if name not in STAGES:
+        raise UnknownName("schedule of stages", name, STAGES)
+    return STAGES[name]
 
 
 def data_kind(source: str) -> DataKind:

@@ -75,6 +75,16 @@ class TrainingConfig:
     dropout: float = setting(
         0.0, "Dropout on word vectors and on the policy's utterance encodings.", least=0, below=1, input_of="step"
     )
+    word_dropout: float = setting(
+        0.0, "Share of words that are read as unknown words in training.", least=0, below=1, input_of="step"
+    )
+    context_dropout: float = setting(
+        0.0,
+        "Share of examples whose context a policy with `network.context` does not see in training.",
+        least=0,
+        below=1,
+        input_of="step",
+    )
     value_ranking_start: int = setting(5000, "Step from which the critic ranks.", least=0, input_of="step")
     policy_states: int = setting(
         256, "Limit on the states per example on which the policy is updated in one step.", least=1
@@ -84,8 +94,9 @@ class TrainingConfig:
     )
     beta: float = setting(
         1.0,
-        "Exponent of the weights of extracted programs (Guu et al. 2017): with 1, weights are proportional to "
-        "probability (MML); below 1, improbable programs count for more; with 0, weights are equal.",
+        "Exponent of the weights of correct programs, extracted ones (Guu et al. 2017) or paths of the graph: with 1, "
+        "weights are proportional to probability (MML); below 1, improbable programs count for more; with 0, weights "
+        "are equal; above 1, the most probable program counts for more.",
         least=0,
         input_of="step",
     )

@@ -55,6 +55,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise VbsixError(f"{path}: not a TOML file: {error}") from error
 
 
+def read_stages(path: Path) -> list[dict[str, Any]]:
+    """The settings of each stage in a TOML file, in which a stage is a table `[[stages]]`."""
+    found = read_toml(path).get("stages")
+    if not isinstance(found, list) or not found or not all(isinstance(stage, dict) for stage in found):
+        raise VbsixError(f"{path}: has no stages; write a table [[stages]] with settings for each.")
+    return [dict(flatten(stage)) for stage in found]
+
+
 def to_toml(config: Config) -> str:
     """The config as a TOML text that `read_toml` reads, with a comment that explains each setting."""
     lines, tables = [], []

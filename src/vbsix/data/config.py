@@ -28,6 +28,11 @@ class DataConfig:
         "Also train on suffix examples: where a shorter example is the beginning of a longer one, the rest of the "
         "longer one, starting from the shorter one's target.",
     )
+    waypoints: bool = setting(
+        False,
+        "Where a shorter example is the beginning of a longer one, search only for programs of the longer one that "
+        "pass through the shorter one's target. REINFORCE, which does not search, ignores it.",
+    )
     evaluation: tuple[int, ...] = setting(
         (1, 2, 3),
         "Which prefixes of a row are evaluated during training, in instructions; 0 is the whole row.",

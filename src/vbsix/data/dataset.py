@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vbsix.data.config import DataConfig
-from vbsix.data.examples import Arrays, Example, Row, prefixes, suffixes, to_arrays
+from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, suffixes, targets_of, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder
 from vbsix.data.words import Words, load_vectors, load_words, random_words
@@ -59,6 +59,9 @@ class Dataset:
     """Words of an instruction that are read."""
     train: Split = Split(())
     """The rows that the examples come from. Nothing learns from their intermediate worlds."""
+    waypoints: Targets | None = None
+    """The targets of the training examples, where programs of longer examples must pass through those of shorter
+    ones."""
 
     @property
     def most_instructions(self) -> int:
@@ -67,7 +70,7 @@ class Dataset:
     def arrays(self, examples: Sequence[Example], most: int | None = None) -> Arrays:
         """Examples as arrays with room for `most` instructions, or as many as the longest has."""
         most = most or max(len(example.instructions) for example in examples)
-        return to_arrays(self.domain, examples, self.words, most, self.max_words)
+        return to_arrays(self.domain, examples, self.words, most, self.max_words, self.waypoints)
 
     def fingerprint(self) -> str:
         """Identifies what is learned from, so that a run is not resumed on other data."""
@@ -138,7 +141,8 @@ def load_dataset(
         words = _vocabulary(config, vectors, texts, every, word_size)
     if (found := words.vectors.shape[1]) != word_size:
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
-    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train))
+    waypoints = targets_of(examples) if config.waypoints else None
+    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train), waypoints)
 
 
 def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], list[Row]]:

@@ -7,13 +7,13 @@ examples, so the worlds in between cannot reach them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
@@ -59,6 +59,14 @@ PAPER_SETTINGS = {
 """The paper's setting of each domain."""
 
 
+class Waypoints(NamedTuple):
+    """Targets of shorter examples that a longer one begins with: worlds that its program must pass."""
+
+    targets: Any
+    """Leaves [*N, M, ...]; entry k is the target after k + 1 instructions, or anything where none is known."""
+    known: Bool[Any, "*N M"]
+
+
 class Arrays(NamedTuple):
     """Examples as padded arrays, N of them, with M instructions of T words at most."""
 
@@ -70,6 +78,20 @@ class Arrays(NamedTuple):
     """Word ids, 0 behind the last word of an instruction and in instructions that an example does not have."""
     instructions: Int[Any, "*N"]
     """How many instructions each example has."""
+    waypoints: Waypoints | None = None
+
+
+Targets = Mapping[tuple[str, tuple[str, ...]], str | None]
+"""The target of each context with its instructions; None where equal examples have different ones."""
+
+
+def targets_of(examples: Iterable[Example]) -> Targets:
+    """The targets of some examples."""
+    targets: dict[tuple[str, tuple[str, ...]], str | None] = {}
+    for example in examples:
+        request = example.context, example.instructions
+        targets[request] = example.target if targets.get(request, example.target) == example.target else None
+    return targets
 
 
 def prefixes(rows: Iterable[Row], lengths: Sequence[int]) -> list[Example]:
@@ -91,11 +113,7 @@ def suffixes(examples: Sequence[Example]) -> list[Example]:
     They add no supervision, but have fewer instructions. What these refer to may be lost. Where equal examples have
     different targets, none of them is a prefix.
     """
-    targets = {(example.context, example.instructions): example.target for example in examples}
-    for example in examples:
-        if targets[example.context, example.instructions] != example.target:
-            targets[example.context, example.instructions] = None
-    found = []
+    targets, found = targets_of(examples), []
     for example in examples:
         for length in range(len(example.instructions) - 1, 0, -1):
             prefix, suffix = example.instructions[:length], example.instructions[length:]
@@ -106,9 +124,16 @@ def suffixes(examples: Sequence[Example]) -> list[Example]:
 
 
 def to_arrays(
-    domain: Domain, examples: Sequence[Example], words: Words, max_instructions: int, max_words: int
+    domain: Domain,
+    examples: Sequence[Example],
+    words: Words,
+    max_instructions: int,
+    max_words: int,
+    waypoints: Targets | None = None,
 ) -> Arrays:
     """Examples as arrays for the device. Instructions are cut at `max_words` words, which the paper does too.
+
+    With `waypoints`, an example whose first instructions are there must pass through their target.
 
     Raises `InvalidData` for examples with more than `max_instructions` instructions or with a world that does not
     parse, and if there are no examples.
@@ -133,7 +158,27 @@ def to_arrays(
     if problems:
         raise InvalidData(problems)
     instructions = np.array([len(example.instructions) for example in examples], np.int32)
-    return Arrays(_stack(worlds), _stack(targets), ids, instructions)
+    passed = None if waypoints is None else _waypoints(parse_target, examples, max_instructions, waypoints)
+    return Arrays(_stack(worlds), _stack(targets), ids, instructions, passed)
+
+
+def _waypoints(
+    parse_target: Callable[[str], Any], examples: Sequence[Example], most: int, targets: Targets
+) -> Waypoints:
+    texts = [
+        [
+            targets.get((example.context, example.instructions[:length]))
+            if length < len(example.instructions)
+            else None
+            for length in range(1, most + 1)
+        ]
+        for example in examples
+    ]
+    parsed = [
+        _stack([parse_target(text if text is not None else str(example.target)) for text in row])
+        for example, row in zip(examples, texts, strict=True)
+    ]
+    return Waypoints(_stack(parsed), np.array([[text is not None for text in row] for row in texts]))
 
 
 def _examples(choices: Iterable[tuple[Row, int]]) -> list[Example]:

@@ -29,6 +29,15 @@ class Observation(NamedTuple):
     """Attribute ids of the objects in each slot, 0 where there is none."""
 
 
+class ContextObservation(NamedTuple):
+    """What a policy with context sees of a state besides its working memory."""
+
+    commands: Int[Array, "commands fields"]
+    """Ids of the fields of the last commands, the newest first; 0 where there is none."""
+    world: Int[Array, "elements attributes"]
+    """Attribute ids of the current world's elements."""
+
+
 class Domain(abc.ABC):
     """A world, a language over it, and an executor, as pure functions over one state.
 
@@ -51,6 +60,10 @@ class Domain(abc.ABC):
     """Number of constants that can stand in a slot; `Observation.values` runs from 0 (none) to this."""
     attributes: Mapping[str, int]
     """For each attribute of an object, how many ids it has besides 0 (none)."""
+    commands: int = 0
+    """How many of the last commands a policy with context sees."""
+    command_fields: Mapping[str, int] = {}
+    """For each field of such a command, how many ids it has besides 0 (none)."""
     compiled: bool = True
     """Whether all of it is JAX; what asks the host is never done on several devices at once."""
 
@@ -98,6 +111,19 @@ class Domain(abc.ABC):
     @abc.abstractmethod
     def observe_target(self, target: Target) -> Int[Array, "elements attributes"]:
         """Attribute ids of the target's elements, for the critic."""
+
+    def with_context(self) -> Domain:
+        """The domain for policies with context, always the same object. Its states tell apart all that
+        `observe_context` shows; a domain whose states do so anyway is its own.
+        """
+        return self
+
+    def observe_context(self, state: State) -> ContextObservation:
+        """What a policy with context sees of a state of `with_context()`; by default the world alone.
+
+        Like all that a policy sees, it must be the same for states with equal keys.
+        """
+        return ContextObservation(jnp.zeros((0, 0), jnp.int32), self.observe_world(state))
 
     @abc.abstractmethod
     def parse_world(self, text: str) -> Any:

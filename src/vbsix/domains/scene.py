@@ -18,7 +18,6 @@ from vbsix.domains.stack import (
     StackDomain,
     at,
     entry_action,
-    entry_argument,
     find,
     positions,
     put,
@@ -119,7 +118,7 @@ def next_identity(machine: Machine):
     """One more than the largest so far: who is not on stage has left or was created, so the history knows."""
     on_stage = jnp.where(machine.world == 0, 0, identity(machine.world) + 1)
     left = entry_action(machine.history) == 1 + list(Scene.actions).index("ALeave")
-    gone = jnp.where(left, entry_argument(machine.history, 1) + 1, 0)
+    gone = jnp.where(left, machine.argument(machine.history, 1) + 1, 0)
     return jnp.maximum(jnp.max(on_stage), jnp.max(gone))
 
 

@@ -9,6 +9,7 @@ explains why a token was rejected.
 from __future__ import annotations
 
 import abc
+import copy
 import functools
 import operator
 from collections.abc import Callable, Mapping
@@ -20,12 +21,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Shaped, UInt32
 
-from vbsix.domains.base import Domain, Observation
+from vbsix.domains.base import ContextObservation, Domain, Observation
 from vbsix.domains.hashing import hash_words
+from vbsix.utilities.errors import VbsixError
 
 STACK_LIMIT = 3
 OBJECTS_SEEN = 7
 """How many objects of a list the networks see."""
+COMMANDS_SEEN = 4
+"""How many of the last commands a policy with context sees."""
 
 # A stack element is kind * FIELD + payload; an empty place is 0. A list of objects is a bit mask of positions.
 FIELD = 1 << 12
@@ -173,6 +177,27 @@ class Machine:
         self.require(jnp.any(flags), what)
         self.push(LIST, bits(flags))
 
+    def argument(self, entry: Codes, place: int) -> Codes:
+        """An argument of a history entry: a number, or an object's identity."""
+        recorded = entry_argument(entry, place)
+        return recorded % PLACE if self.domain.context else recorded
+
+    def record(self, action: Action, arguments: tuple[Any, ...], world: Array) -> tuple[Any, ...]:
+        """What the history records of an action's arguments; `world` is the world after it.
+
+        With context, an object is recorded with its position before the action; one that is new, with that after it.
+        """
+        if not self.domain.context:
+            return arguments
+
+        def with_position(kind: int, argument: Any) -> Any:
+            if kind != OBJECT:
+                return argument
+            before, after = (self.domain.locate(each, argument) for each in (self.world, world))
+            return argument + PLACE * jnp.where(before == 0, after, before)
+
+        return tuple(map(with_position, action.arguments, arguments))
+
     def require_empty(self) -> None:
         """An action must use up the stack."""
         rest = functools.reduce(jnp.logical_or, [element != 0 for element in self.stack], False)
@@ -193,6 +218,10 @@ class Machine:
 
 
 # A history entry is action * FIELD**2 + first argument * FIELD + second argument, and never 0: actions count from 1.
+# With context, an argument that is an object is identity + PLACE * its position.
+PLACE = 1 << 8
+MOST_COMMANDS_WITH_CONTEXT = 240
+"""Each can make a person with an identity of its own, which must stay below `PLACE`."""
 
 
 def encode_entry(action: int, arguments: tuple[Any, ...]) -> Scalar:
@@ -237,7 +266,7 @@ def perform(code: int, action: Action) -> Operation:
     def operation(machine: Machine) -> None:
         world, arguments = action.run(machine)
         machine.require_empty()
-        machine.end_command(world, encode_entry(code, arguments))
+        machine.end_command(world, encode_entry(code, machine.record(action, arguments, world)))
 
     return operation
 
@@ -253,7 +282,7 @@ def repeat(machine: Machine) -> None:
         for condition, reason in attempt.requirements:
             machine.require(~chosen | condition, reason)
         new_world += jnp.where(chosen, world, 0)
-        new_entry += jnp.where(chosen, encode_entry(code, arguments), 0)
+        new_entry += jnp.where(chosen, encode_entry(code, machine.record(action, arguments, world)), 0)
     machine.end_command(new_world, new_entry)
 
 
@@ -262,12 +291,9 @@ def recall(place: int) -> Operation:
 
     def operation(machine: Machine) -> None:
         entry = machine.pop_entry()
-        kind = jnp.int32(0)
-        for code, action in enumerate(machine.domain.actions.values(), start=1):
-            if len(action.arguments) >= place:
-                kind += jnp.where(entry_action(entry) == code, action.arguments[place - 1], 0)
+        kind = machine.domain.argument_kind(entry, place)
         machine.require(kind != 0, lambda: f"that command has no argument {place}")
-        argument = entry_argument(entry, place)
+        argument = machine.argument(entry, place)
         position = machine.domain.locate(machine.world, argument)
         here = position != 0
         kind = jnp.where((kind == OBJECT) & ~here, GONE, kind)
@@ -311,6 +337,9 @@ class StackDomain(Domain):
     max_tokens_per_instruction = 7
     slots = STACK_LIMIT
     objects = OBJECTS_SEEN
+    commands = COMMANDS_SEEN
+    context = False
+    """Whether the history also records where objects were, which a policy with context sees."""
 
     noun: ClassVar[str]
     """What an object is called in messages."""
@@ -342,6 +371,10 @@ class StackDomain(Domain):
         cls.tokens = tuple(cls.operations)
         cls.values = len(cls.colours) + (cls.largest_number + 1) + len(cls.fractions)
         cls.promising = promising_stacks(cls)
+        cls.command_fields = {"action": len(cls.actions)}
+        for place in ("first", "second"):
+            cls.command_fields |= {f"{place} number": cls.largest_number, f"{place} position then": cls.elements}
+            cls.command_fields |= {f"{place} {name} now": count for name, count in cls.attributes.items()}
 
     # What a domain says of its own world.
 
@@ -368,6 +401,8 @@ class StackDomain(Domain):
     # The domain interface.
 
     def start(self, world: Int[Any, " W"], instructions: int) -> StackState:
+        if self.context and instructions > MOST_COMMANDS_WITH_CONTEXT:
+            raise VbsixError(f"a policy with context reads at most {MOST_COMMANDS_WITH_CONTEXT} instructions.")
         zeros = functools.partial(jnp.zeros, dtype=jnp.int32)
         return StackState(jnp.asarray(world, jnp.int32), zeros(STACK_LIMIT), zeros(instructions))
 
@@ -429,6 +464,41 @@ class StackDomain(Domain):
 
     def observe_target(self, target: Int[Any, " W"]) -> Int[Array, "elements attributes"]:
         return self.describe(target)
+
+    @functools.cached_property
+    def _with_context(self) -> StackDomain:
+        domain = copy.copy(self)
+        domain.context = True
+        return domain
+
+    def with_context(self) -> StackDomain:
+        return self if self.context else self._with_context
+
+    def argument_kind(self, entry: Scalar, place: int) -> Scalar:
+        """The kind of an argument of a history entry: NUMBER or OBJECT, or 0 if there is none."""
+        kind = jnp.int32(0)
+        for code, action in enumerate(self.actions.values(), start=1):
+            if len(action.arguments) >= place:
+                kind += jnp.where(entry_action(entry) == code, action.arguments[place - 1], 0)
+        return kind
+
+    def observe_context(self, state: StackState) -> ContextObservation:
+        done = jnp.sum(state.history != 0)
+        entries = jnp.stack([at(state.history, done - age) for age in range(COMMANDS_SEEN)])
+        commands = jax.vmap(lambda entry: self._observe_command(state.world, entry))(entries)
+        return ContextObservation(commands, self.describe(state.world))
+
+    def _observe_command(self, world: Int[Any, " W"], entry: Scalar) -> Int[Array, " fields"]:
+        fields = [entry_action(entry)[None]]
+        for place in (1, 2):
+            kind, recorded = self.argument_kind(entry, place), entry_argument(entry, place)
+            identity, then = recorded % PLACE, recorded // PLACE
+            here = positions(world) == self.locate(world, identity)
+            now = jnp.sum(jnp.where(here[:, None], self.describe(world), 0), axis=0)
+            now = jnp.where(jnp.any(here), now, self.describe_gone(identity))
+            numbers = jnp.stack([jnp.where(kind == NUMBER, recorded, 0), jnp.where(kind == OBJECT, then, 0)])
+            fields += [numbers, jnp.where(kind == OBJECT, now, 0)]
+        return jnp.concatenate(fields)
 
     def format_element(self, element: int | Scalar) -> str:
         """A stack element as text: `number:-1`, `list:[1,4,7]`, ..."""

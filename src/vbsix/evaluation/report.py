@@ -91,17 +91,24 @@ def report(by_seed: Sequence[Sequence[Prediction]]) -> Report:
 
 
 def bootstrap_interval(values: Float[np.ndarray, " N"]) -> Interval:
+    """The 95% interval of the mean of shares, by the bootstrap.
+
+    Where all values are 1, or all are 0, the bootstrap tells nothing: then it is Wilson's interval.
+    """
+    unknown = WILSON / (len(values) + WILSON)
+    if np.all(values == 0):
+        return 0.0, unknown
+    if np.all(values == 1):
+        return 1 - unknown, 1.0
+    return resample_interval(values)
+
+
+def resample_interval(values: Float[np.ndarray, " N"]) -> Interval:
     """The 95% percentile interval of the mean, always the same for the same values.
 
-    To draw N values with replacement is to draw how often each distinct value comes. Where all are right, or none,
-    that tells nothing: then it is Wilson's interval.
+    To draw N values with replacement is to draw how often each distinct value comes.
     """
     distinct, counts = np.unique(values, return_counts=True)
-    unknown = WILSON / (len(values) + WILSON)
-    if distinct.tolist() == [0.0]:
-        return 0.0, unknown
-    if distinct.tolist() == [1.0]:
-        return 1 - unknown, 1.0
     drawn = np.random.default_rng(0).multinomial(len(values), counts / len(values), size=RESAMPLES)
     low, high = np.quantile(drawn @ distinct / len(values), [0.025, 0.975])
     return float(low), float(high)

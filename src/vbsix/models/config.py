@@ -28,6 +28,13 @@ class NetworkConfig:
     attribute: int = setting(32, "Length of the embedding of an object's attribute.", least=1)
     hidden: int = setting(128, "Units of the two ReLU layers.", least=1)
     token: int = setting(150, "Length of a program token's embedding.", least=1)
+    context: int = setting(
+        0,
+        "Units of the policy that also read the context: the last commands, the world and the earlier utterances. 0 "
+        "for a policy without context. Their output weights start at zero. Train with 0 first, then continue with "
+        "context (`--from`): a policy that sees the world from the start may learn spurious programs.",
+        least=0,
+    )
     initialisation: Literal["small", "reference"] = setting(
         "small",
         "How parameters are initialised. `small`: embeddings from N(0, std) with the two settings below. `reference`: "

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation
@@ -54,6 +55,10 @@ class Encoder(eqx.Module):
         """The encoder without the parameters that only `project` needs."""
         return self
 
+    def with_projection(self, words: Float[Array, "n word"], projected: Float[Array, "n projected"]) -> Encoder:
+        """The encoder with these parameters again, found from words and what `project` made of them."""
+        return self
+
 
 class UtteranceEncoder(Encoder):
     """A bidirectional LSTM. Gates are input, forget, cell and output; directions are forward and backward."""
@@ -84,6 +89,17 @@ class UtteranceEncoder(Encoder):
 
     def without_projection(self) -> UtteranceEncoder:
         return eqx.tree_at(lambda encoder: (encoder.input, encoder.bias), self, (None, None))
+
+    def with_projection(
+        self, words: Float[Array, "n word"], projected: Float[Array, "n projected"]
+    ) -> UtteranceEncoder:
+        inputs = np.concatenate([words, np.ones((len(words), 1))], axis=1)
+        solution = np.linalg.lstsq(inputs, np.asarray(projected, np.float64), rcond=None)[0].astype(np.float32)
+        weight = jnp.asarray(solution[:-1]).reshape(words.shape[1], 2, -1).transpose(1, 0, 2)
+        fields = weight, jnp.asarray(solution[-1]).reshape(2, -1)
+        return eqx.tree_at(
+            lambda encoder: (encoder.input, encoder.bias), self, fields, is_leaf=lambda leaf: leaf is None
+        )
 
     def encode_projected(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> Utterances:
         summary, memory = jax.vmap(self._read)(projected, mask)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix.data.examples import Arrays
+from vbsix.data.words import PADDING, UNKNOWN
 from vbsix.domains.base import Domain, Target
 from vbsix.models.config import POLICIES, NetworkConfig
 from vbsix.models.critic import Critic, CriticTables
@@ -88,8 +89,22 @@ def read_example(
     example: Arrays,
     dropout: Number = 0.0,
     key: PRNGKeyArray | None = None,
+    *,
+    word_dropout: Number = 0.0,
+    context_dropout: Number = 0.0,
 ) -> Tables:
-    """Reads an example's words once, for all its states; `dropout` needs a key."""
+    """Reads an example's words once, for all its states; dropout needs a key.
+
+    Args:
+        domain: the language.
+        networks: what reads.
+        vectors: the vectors of all words.
+        example: the example.
+        dropout: the share of numbers that are dropped, of word vectors and of the policy's encodings.
+        key: what is dropped.
+        word_dropout: the share of words that are read as unknown ones.
+        context_dropout: how often the policy does not see the context.
+    """
     policy, critic, expert = networks
     encoders = [
         policy.utterances,
@@ -103,11 +118,19 @@ def read_example(
             return numbers
         return eqx.nn.Dropout(dropout)(numbers, key=next(keys))  # pyright: ignore[reportArgumentType] (an array will do)
 
-    utterances, *others = encode_all(encoders, drop(vectors[example.words]), example.words > 0)
+    words = example.words
+    if key is not None and not is_off(word_dropout):
+        unread = jax.random.bernoulli(jax.random.fold_in(key, 3), word_dropout, words.shape)
+        words = jnp.where(unread & (words > PADDING), UNKNOWN, words)
+    utterances, *others = encode_all(encoders, drop(vectors[words]), words > PADDING)
     utterances = utterances._replace(summary=drop(utterances.summary), memory=drop(utterances.memory))
     target = domain.observe_target(example.target)
+    read = policy.prepare(utterances)
+    if key is not None and not is_off(context_dropout) and (context := getattr(read, "context", None)) is not None:
+        seen = jax.random.bernoulli(jax.random.fold_in(key, 4), 1 - context_dropout)
+        read = read._replace(context=context._replace(output=jnp.where(seen, context.output, 0.0)))
     return Tables(
-        policy.prepare(utterances),
+        read,
         critic.prepare(stack_encoder(policy), utterances, others[0], example.instructions, target) if critic else None,
         expert.prepare(others[-1], target) if expert else None,
     )

@@ -1,4 +1,4 @@
-"""The policy π: the next token, from the current utterance and the program stack.
+"""The policy π: the next token, from the current utterance and the program stack, and from the context if it is seen.
 
 A policy network of one's own is a `PolicyNetwork`, registered with `vbsix.register_policy`.
 """
@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from vbsix.domains.base import Domain, Observation, State
+from vbsix.domains.base import ContextObservation, Domain, Observation, State
 from vbsix.models.config import NetworkConfig
+from vbsix.models.context import ContextReader, ContextTables
 from vbsix.models.encoder import Encoder, StackEncoder, StackTable, Utterances, create_encoder
 from vbsix.models.functions import PolicyFunction
 from vbsix.models.layers import MASKED, TOKENS, AttributeEmbedding, Dense, draw_embeddings, glorot, pick, renormalise
@@ -58,6 +59,8 @@ class PolicyTables(NamedTuple):
     """The logits that the biases of W₁ and W₂ add."""
     word_bias: Float[Array, " words"] | None
     """The attention scores that the bias of W₃ adds."""
+    context: ContextTables | None = None
+    """What the context contributes to the second layer."""
 
 
 class OutputBiases(eqx.Module):
@@ -86,6 +89,7 @@ class Policy(eqx.Module):
     attention: Float[Array, "units hidden"]
     """W₃."""
     biases: OutputBiases | None
+    context: ContextReader | None
     config: NetworkConfig = eqx.field(static=True)
 
     def __init__(self, domain: Domain, config: NetworkConfig, *, key: PRNGKeyArray, sees_target: bool = False):
@@ -106,6 +110,8 @@ class Policy(eqx.Module):
         self.attention = glorot(next(keys), (units, config.hidden))
         token = jnp.zeros(config.token)
         self.biases = OutputBiases(token, token, jnp.zeros(units)) if config.output_biases else None
+        # A key of its own: the other parameters are the same with and without context.
+        self.context = ContextReader(domain, config, key=jax.random.fold_in(key, 9)) if config.context else None
 
     def encode(self, words: Float[Array, "M T word"], mask: Bool[Array, "M T"]) -> Utterances:
         """Reads the utterances of an example, given as word vectors."""
@@ -131,15 +137,23 @@ class Policy(eqx.Module):
             mask=utterances.mask | ~jnp.any(utterances.mask, axis=1, keepdims=True),
             token_bias=self.tokens @ (self.biases.query + self.biases.words) if self.biases else None,
             word_bias=memory @ self.biases.attention if self.biases else None,
+            context=self.context.prepare(utterances) if self.context else None,
         )
 
     def log_probabilities(
-        self, tables: PolicyTables, instruction: Int[Array, ""], observation: Observation
+        self,
+        tables: PolicyTables,
+        instruction: Int[Array, ""],
+        observation: Observation,
+        seen: ContextObservation | None = None,
     ) -> Float[Array, " A"]:
-        """The log π of all tokens in one state of the example."""
+        """The log π of all tokens in one state of the example; `seen` is what a policy with context sees besides."""
         current = jnp.arange(tables.first.shape[0]) == instruction
         hidden = jax.nn.relu(pick(current, tables.first) + tables.stack(observation))
-        query = jax.nn.relu(self.second(hidden))
+        second = self.second(hidden)
+        if tables.context is not None and seen is not None:
+            second += tables.context(instruction, tables.stack.slots(observation).reshape(-1), seen)
+        query = jax.nn.relu(second)
         # Attention over the words of all utterances with those of the current one unmasked: one product for all
         # states instead of a gather for each.
         readable = (tables.mask & current[:, None]).reshape(-1)
@@ -155,11 +169,14 @@ class Policy(eqx.Module):
 
     def for_example(self, domain: Domain, tables: PolicyTables) -> PolicyFunction:
         """The policy as a function of one state and its valid tokens, as search takes it."""
-        last = tables.first.shape[0] - 1
+        last, sees_context = tables.first.shape[0] - 1, tables.context is not None
+        if sees_context and domain.with_context() is not domain:
+            raise VbsixError(f"a policy with context needs the domain with context: {domain.name}.with_context().")
 
         def policy(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
             instruction = jnp.minimum(domain.instructions_done(state), last)
-            log_policy = self.log_probabilities(tables, instruction, domain.observe(state))
+            seen = domain.observe_context(state) if sees_context else None
+            log_policy = self.log_probabilities(tables, instruction, domain.observe(state), seen)
             return renormalise(log_policy, valid) if self.config.renormalise else log_policy
 
         return policy

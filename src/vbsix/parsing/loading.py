@@ -28,8 +28,8 @@ from vbsix.models.config import POLICIES
 from vbsix.parsing.parser import Parser, require_finite
 from vbsix.runs.calibration import open_confidence
 from vbsix.runs.checkpoints import from_tensors, load_networks
+from vbsix.runs.continuing import best_seed
 from vbsix.runs.folder import Run, domain_of, load_best, open_run, open_words
-from vbsix.runs.metrics import read_metrics
 from vbsix.runs.sweep import is_sweep, open_sweep
 from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import VbsixError
@@ -166,20 +166,6 @@ def find_model(path: str | Path) -> Path:
 def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
     if seed is not None and seed not in known:
         raise VbsixError(f"{path}: has no seed {seed}; it has {', '.join(map(str, known))}.")
-
-
-def best_seed(run: Run, best: bool = False) -> int:
-    """The seed with the best mean accuracy on dev at the last evaluation; the first, if there was none.
-
-    With `best`, the one with the best accuracy at any evaluation.
-    """
-    if best and run.best.exists():
-        return run.seeds[int(np.argmax(read_tensors(run.best)[1]["scores"]))]
-    latest = dict.fromkeys(run.seeds, 0.0)
-    for row in read_metrics(run.metrics):
-        if accuracies := row.get("accuracy", {}).get("dev"):
-            latest[row["seed"]] = sum(accuracies.values()) / len(accuracies)
-    return max(run.seeds, key=latest.__getitem__)
 
 
 def _read_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import shutil
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from vbsix.config.schema import Config, flatten_json
 from vbsix.models.heads import Networks
 from vbsix.training.step import Learner
 from vbsix.utilities.errors import VbsixError
@@ -174,10 +176,13 @@ def from_tensors(tensors: dict[str, np.ndarray], like: Any, path: Path) -> Any:
 
 
 def _differences(there: Mapping[str, Any] | None, here: Origin) -> list[str]:
-    """What a checkpoint was made with, where it differs; long values are not repeated."""
+    """What a checkpoint was made with, where it differs; long values are not repeated.
+
+    A setting that did not exist yet had the value that is now its default.
+    """
     if there is None:
         return ["an earlier version of vbsix"]
-    found = []
+    found, there = [], {**flatten_json(dataclasses.asdict(Config())), **there}
     for name, value in here.items():
         if there.get(name) != value:
             short = max(len(str(value)), len(str(there.get(name)))) < LONG

@@ -82,7 +82,8 @@ class PlainDisplay(QuietDisplay):
         super().on_progress(step)
 
     def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
-        parts = [f"step {step}/{self.run.config.training.steps}", self.speed(step, steps_per_second)]
+        stage = f"stage {self.run.stage}, " if self.run.stage else ""
+        parts = [f"{stage}step {step}/{self.run.config.training.steps}", self.speed(step, steps_per_second)]
         lines = sum_up(rows)
         for name, heading in [*SHARES.items(), *NUMBERS.items()]:
             if any(name in row for row in rows):
@@ -123,7 +124,9 @@ class LiveDisplay(QuietDisplay):
 
     def on_progress(self, step: int) -> None:
         super().on_progress(step)
-        self.progress.update(self.bar, completed=step, description="compiling" if step == self.first else "training")
+        stage = f"stage {self.run.stage}, " if self.run.stage else ""
+        doing = "compiling" if step == self.first else "training"
+        self.progress.update(self.bar, completed=step, description=stage + doing)
 
     def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
         self.rows = rows

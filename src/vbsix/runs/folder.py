@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from vbsix import __version__
 from vbsix.config.legacy import read_config
@@ -24,12 +25,13 @@ from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
 from vbsix.training.chunk import learner_shapes
+from vbsix.training.step import Learner
 from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.utilities.machine import environment
 
-SWEEP_FILE = "sweep.json"
-"""The file that describes the sweep of a folder; the runs are in folders inside."""
+SWEEP_FILE, STAGES_FILE = "sweep.json", "stages.json"
+"""The files that describe the sweep, or the stages, of a folder; the runs are in folders inside."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Run:
     """What its domain's networks see (`Domain.observation_spec`), where that is known."""
     tokens: tuple[str, ...] = ()
     """The tokens of its domain, where they are known."""
+    stage: int = 0
+    """The number of the stage that it is, from 1 on; 0 if it is not one of several."""
 
     @property
     def checkpoints(self) -> Path:
@@ -57,6 +61,11 @@ class Run:
     @property
     def best(self) -> Path:
         return self.folder / "best.safetensors"
+
+    @property
+    def start(self) -> Path:
+        """The policies that a continued run starts from; a run that starts from scratch does not have the file."""
+        return self.folder / "start.safetensors"
 
 
 class Best(NamedTuple):
@@ -73,7 +82,7 @@ def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = N
     """The data of a run; None takes the domain that is known by its name."""
     return load_dataset(
         run.config.data,
-        domain or get_domain(run.config.domain),
+        as_seen(domain or get_domain(run.config.domain), run.config),
         run.source,
         word_size=run.config.network.word,
         shortest_first=bool(run.config.training.curriculum_steps),
@@ -97,11 +106,19 @@ def reopen_run(
         run = extend_run(run, steps)
     given = None if domain is None else as_domain(domain)
     language = domain_of(run.config, run.folder, given, run.observation_spec, run.tokens)
-    return run, read_dataset(run, language, words or open_words(folder))
+    return run, read_dataset(run, language, words or open_words(run.folder))
+
+
+Start = Callable[[Run, Dataset], Mapping[str, np.ndarray]]
+"""Gives the policies that a run starts from: tensors by their paths, with a leading axis over seeds."""
 
 
 def create_run(
-    run: Run, domain: Domain | None = None, words: Words | None = None, dataset: Dataset | None = None
+    run: Run,
+    domain: Domain | None = None,
+    words: Words | None = None,
+    dataset: Dataset | None = None,
+    start: Start | None = None,
 ) -> Dataset:
     """Makes the folder of a new run and reads its data, unless that is given."""
     if (run.folder / "run.json").exists():
@@ -113,10 +130,15 @@ def create_run(
         "vbsix": __version__,
         "seeds": list(run.seeds),
         "data": run.source,
+        **({"stage": run.stage} if run.stage else {}),
         "observation_spec": dataset.domain.observation_spec(),
         "tokens": list(dataset.domain.tokens),
         "config": dataclasses.asdict(run.config),
     }
+    if start is not None:
+        tensors = start(run, dataset)
+        _join(tensors, learner_shapes(dataset.domain, run.config, run.seeds).networks.policy, run.start)  # if they fit
+        write_tensors(run.start, tensors, {})
     write_tensors(run.folder / "words.safetensors", {"vectors": dataset.words.vectors}, dataset.words.to_json())
     write_json(run.folder / "run.json", description)
     return dataset
@@ -149,7 +171,8 @@ def warn_about_run(run: Run, dataset: Dataset) -> None:
 
 
 def open_run(folder: Path) -> Run:
-    """The run of a folder."""
+    """The run of a folder; of stages, the last that has a checkpoint."""
+    folder = _newest_stage(folder)
     if not (folder / "run.json").exists():
         raise VbsixError(f"{folder}: holds no run; a run's folder has a file run.json.")
     description = read_json(folder / "run.json")
@@ -157,11 +180,30 @@ def open_run(folder: Path) -> Run:
         config = read_config(description["config"], description.get("method"))
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
         spec = description.get("observation_spec", description.get("attributes"))  # 0.1 says attributes
-        return Run(folder, config, seeds, source, spec, tokens=tuple(description.get("tokens", ())))
+        stage, tokens = int(description.get("stage", 0)), tuple(description.get("tokens", ()))
+        return Run(folder, config, seeds, source, spec, tokens, stage)
     except VbsixError as error:
         raise VbsixError(f"{folder / 'run.json'}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
+
+
+def is_staged(folder: Path) -> bool:
+    """Whether a folder holds stages."""
+    return (folder / STAGES_FILE).exists()
+
+
+def stage_folder(folder: Path, stage: int) -> Path:
+    """The folder of a stage, counted from 1."""
+    return folder / f"stage-{stage}"
+
+
+def _newest_stage(folder: Path) -> Path:
+    if not is_staged(folder):
+        return folder
+    stages = range(len(read_json(folder / STAGES_FILE).get("stages", ())), 0, -1)
+    begun = (stage_folder(folder, stage) for stage in stages)
+    return next((one for one in begun if any(one.glob("checkpoints/step-*"))), stage_folder(folder, 1))
 
 
 def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None, tokens: Sequence[str] = ()) -> Domain:
@@ -186,7 +228,12 @@ def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None
     if differences:
         what = "; ".join(differences)
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: {what}.")
-    return domain
+    return as_seen(domain, config)
+
+
+def as_seen(domain: Domain, config: Config) -> Domain:
+    """The domain with the context that the policy sees, or without."""
+    return domain.with_context() if config.network.context else domain
 
 
 def _difference(before: Any, now: Any) -> str:
@@ -215,6 +262,21 @@ def load_best(run: Run, domain: Domain) -> Best:
 def save_best(run: Run, best: Best) -> None:
     """Writes what `load_best` reads."""
     write_tensors(run.best, to_tensors(best.policies), {"steps": best.steps, "scores": best.scores})
+
+
+def begin_from_start(run: Run, learners: Learner) -> Learner:
+    """A run's first learners with the policies that it starts from. What those do not have stays as it was drawn:
+    the parameters that read a context.
+    """
+    policies = jax.tree.map(jnp.asarray, _join(read_tensors(run.start)[0], learners.networks.policy, run.start))
+    return learners._replace(networks=learners.networks._replace(policy=policies))
+
+
+def _join(tensors: Mapping[str, np.ndarray], policies: Any, path: Path) -> Any:
+    """The tensors as policies, with the parameters that read a context from the policies given if they lack those."""
+    named = {jax.tree_util.keystr(name): leaf for name, leaf in jax.tree_util.tree_leaves_with_path(policies)}
+    drawn = {name: leaf for name, leaf in named.items() if name.startswith(".context") and name not in tensors}
+    return from_tensors({**tensors, **drawn}, policies, path)
 
 
 def save_result(
@@ -269,7 +331,7 @@ def read_failure(run: Run) -> VbsixError | None:
 
 
 def resume_command(run: Run) -> str:
-    """What to type to continue a run, or the sweep that it belongs to."""
-    own, sweep = origin_of(run.config.domain), run.folder.parent
-    folder = sweep if is_in_sweep(run) else run.folder
+    """What to type to continue a run, or the sweep or the stages that it belongs to."""
+    own = origin_of(run.config.domain)
+    folder = run.folder.parent if is_in_sweep(run) or run.stage else run.folder
     return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder)])

@@ -17,7 +17,7 @@ from vbsix.config.variation import inputs, with_inputs
 from vbsix.data.dataset import Dataset
 from vbsix.data.examples import Arrays
 from vbsix.evaluation.accuracy import Accuracies, evaluate_splits
-from vbsix.runs.folder import Run
+from vbsix.runs.folder import Run, begin_from_start
 from vbsix.search.sharding import replicate
 from vbsix.training.chunk import Members, create_learners, learner_shapes, learners_at_once, make_members, train_chunk
 from vbsix.training.objective import Metrics
@@ -45,7 +45,8 @@ class Group:
         for run in self.runs:
             settings = to_settings(run.config)
             own = with_inputs(first, {name: settings[name] for name in starts})  # compiled once where these are equal
-            learners.append(create_learners(domain, own, jnp.asarray(run.seeds)))
+            fresh = create_learners(domain, own, jnp.asarray(run.seeds))
+            learners.append(begin_from_start(run, fresh) if run.start.exists() else fresh)
         return self.join(learners)
 
     def join(self, learners: Sequence[Learner]) -> Learner:

@@ -34,6 +34,7 @@ from vbsix.search.sharding import replicate, to_host
 from vbsix.training.chunk import learner_shapes, learners_at_once, train_chunk
 from vbsix.training.step import Learner
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import sha256
 
 CHUNK_ON_CPU = 5
 """Most steps of a chunk on a CPU, where six seeds at the paper's sizes take up to a second for one."""
@@ -109,12 +110,13 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
     accuracies: list[Accuracies] = [{} for _ in runs]
     bests = [_restore_best(run, domain, observer) if run.best.exists() and state.step else None for run in runs]
     failed: dict[int, VbsixError] = {}
+    continued = any(run.start.exists() for run in runs)  # then the policies before the first step are worth a look
     observer.on_progress(state.step)
     with _device_errors(group, state), ExitStack() as files:
         metrics_files = [files.enter_context(MetricsFile(run.metrics, state.step)) for run in runs]
         no_hits = not any(row.get("hit", 1) > 0 for file in metrics_files for row in file.kept)
         while True:
-            evaluates = _due(config.run.evaluate_every, state.step, last)
+            evaluates = _due(config.run.evaluate_every, state.step, last) or (state.step == 0 and continued)
             if evaluates:
                 policies = to_host(state.learners.networks.policy)
                 accuracies = group.evaluate(policies)
@@ -129,6 +131,8 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                 rows: list[Row] = []
                 for place, run in enumerate(runs):
                     own = state.pending[place].take(state.step, run.seeds, accuracies[place] if evaluates else {})
+                    if run.stage:
+                        own = [{**row, "stage": run.stage} for row in own]
                     if place not in failed:
                         metrics_files[place].write(own)
                     rows += own if len(runs) == 1 else [{"run": run.folder.name, **row} for row in own]
@@ -293,7 +297,8 @@ def _load_together(group: Group, origins: Sequence[Origin]) -> list[Checkpoint] 
 
 def _origin(run: Run, dataset: Dataset) -> Origin:
     relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
-    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint()}
+    start = {"start": sha256(run.start.read_bytes())} if run.start.exists() else {}
+    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint(), **start}
     if not run.config.training.decay_share:  # then steps do not depend on how many there are, and more may follow
         origin.pop("training.steps")
     return origin

@@ -22,8 +22,10 @@ from vbsix.runs.finish import measure_run
 from vbsix.runs.folder import (
     SWEEP_FILE,
     Run,
+    Start,
     create_run,
     domain_of,
+    is_staged,
     open_run,
     open_words,
     read_dataset,
@@ -33,6 +35,7 @@ from vbsix.runs.folder import (
 )
 from vbsix.runs.group import Trial, try_program
 from vbsix.runs.loop import Interrupted, Observer, train_together
+from vbsix.runs.stages import open_stages
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, write_json
 
@@ -76,7 +79,9 @@ def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int
     return Sweep(folder, tuple(runs), {name: [to_settings(one)[name] for one in configs] for name in listed})
 
 
-def create_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None = None) -> None:
+def create_sweep(
+    sweep: Sweep, domain: Domain | None = None, words: Words | None = None, start: Start | None = None
+) -> None:
     """Makes the folder of a new sweep, and those of its runs."""
     if not sweep.values:
         raise VbsixError("nothing varies: give values, or folds.")
@@ -89,7 +94,7 @@ def create_sweep(sweep: Sweep, domain: Domain | None = None, words: Words | None
     for run, dataset in zip(sweep.runs, read, strict=True):
         begun = (run.folder / "run.json").exists() and open_run(run.folder)  # by a call that was killed
         if not begun or (begun.config, begun.seeds, begun.source) != (run.config, run.seeds, run.source):
-            create_run(run, domain, words, dataset)
+            create_run(run, domain, words, dataset, start)
     names = [run.folder.name for run in sweep.runs]
     write_json(sweep.folder / SWEEP_FILE, {"vbsix": __version__, "values": sweep.values, "runs": names})
 
@@ -113,7 +118,9 @@ def open_sweep(folder: Path) -> Sweep:
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """The folders of a sweep's runs that have not failed; of a run, its own."""
+    """The folders of a sweep's runs that have not failed, or of the stages that have begun; of a run, its own."""
+    if is_staged(folder):
+        return [run.folder for run in open_stages(folder) if (run.folder / "run.json").exists()]
     return [run.folder for run in open_sweep(folder).good] if is_sweep(folder) else [folder]
 
 
@@ -191,7 +198,8 @@ class _Datasets:
         self.read_so_far: dict[Any, Dataset] = {}
 
     def read(self, run: Run) -> Dataset:
-        key = run.config.data, run.config.network.word, bool(run.config.training.curriculum_steps)
+        network, curriculum = run.config.network, bool(run.config.training.curriculum_steps)
+        key = run.config.data, network.word, bool(network.context), curriculum
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
+from vbsix.data.examples import Waypoints
 from vbsix.domains.base import Domain, State, Target
 from vbsix.models.functions import PolicyFunction
 from vbsix.search.merging import Merged, merge_prefixes, representatives
@@ -37,6 +38,8 @@ class Problem(NamedTuple):
     """Target denotation. None when predicting: then every finished program counts as correct."""
     allowed: Bool[Any, "L A"] | None = None
     """Which tokens each iteration may take; None for all."""
+    waypoints: Waypoints | None = None
+    """Worlds that a program must pass, where known. Search does not follow a command that ends elsewhere."""
 
 
 class Candidates(NamedTuple):
@@ -145,7 +148,8 @@ def beam_search(
     def iterate(frontier: tuple[Beam, Array, Array | None], step: tuple[Array, Array, PRNGKeyArray]):
         (previous, carried, before), (allowed, is_last, key) = frontier, step
         # Lines 12-14: all successors of B_{t-1}, which are edges of G.
-        log_policy, kind, keys, successors, before = _expand(domain, policy, outcome, previous, allowed, before)
+        expanded = _expand(domain, policy, outcome, previous, allowed, problem.waypoints, before)
+        log_policy, kind, keys, successors, before = expanded
         # Lines 15-19: P_t of a state sums over the prefixes that lead to it. Terminal states leave the beam; in the
         # paper, only correct ones do.
         group = _group(keys.reshape(-1, 2), kind.reshape(-1), space)
@@ -224,6 +228,7 @@ def _expand(
     outcome: Outcome,
     beam: Beam,
     allowed: Bool[Array, " _"],
+    waypoints: Waypoints | None,
     before: UInt32[Array, "K 2"] | None,
 ):
     """All transitions out of a beam: log π, kind, and key of the successor; and the successors themselves, flat.
@@ -241,6 +246,8 @@ def _expand(
     log_policy = jax.vmap(policy)(beam.states, valid)
     valid &= beam.alive[:, None] & allowed[None, :] & jnp.isfinite(log_policy)
     kind = jnp.where(valid, jax.vmap(jax.vmap(outcome))(successors), INVALID)
+    if waypoints is not None:
+        kind = jnp.where((kind == LIVE) & _missed(domain, waypoints, beam.states, successors), DEAD_END, kind)
     keys = jax.vmap(jax.vmap(domain.key))(successors)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
     return log_policy, kind, keys, flat, before
@@ -252,6 +259,18 @@ def _merge_before(
     """The denotation before the command of each candidate. Where those of merged ones differ, none is a no-op."""
     differs = live & jnp.any(before != before[group], axis=-1)
     return jnp.where(jnp.zeros_like(live).at[group].max(differs)[:, None], jnp.uint32(0xFFFFFFFF), before)
+
+
+def _missed(domain: Domain, waypoints: Waypoints, states: State, successors: State) -> Bool[Array, "K A"]:
+    """Which transitions end a command elsewhere than at the waypoint that is known for its instruction."""
+
+    def misses(done_before: Int[Array, ""], successor: State) -> Bool[Array, ""]:
+        done = domain.instructions_done(successor)
+        known, target = choose((waypoints.known, waypoints.targets), jnp.maximum(done - 1, 0))
+        return (done > done_before) & known & ~domain.matches(successor, target)
+
+    done_before = jax.vmap(domain.instructions_done)(states)
+    return jax.vmap(jax.vmap(misses, in_axes=(None, 0)))(done_before, successors)
 
 
 def _group(keys: UInt32[Array, "N 2"], kinds: Int[Array, " N"], space: str) -> Int[Array, " N"]:

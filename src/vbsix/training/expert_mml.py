@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
-from vbsix.training.forward_backward import forward_backward
-from vbsix.training.mml import Found, expanded_states, policy_loss, search_example, search_metrics
+from vbsix.training.mml import Found, correct_paths, expanded_states, policy_loss, search_example, search_metrics
 from vbsix.training.objective import Context, Metrics, always
 
 
@@ -29,4 +28,4 @@ def weigh_by_policy(context: Context, found: Found) -> Found:
     every = jnp.arange(found.graph.beam.log_chart.size)
     log_policy = jax.vmap(context.frozen.policy)(*expanded_states(found.graph, every))
     log_policy = log_policy.reshape(found.graph.expansion.kind.shape)
-    return found._replace(paths=stop_gradient(forward_backward(found.graph, log_policy)))
+    return found._replace(paths=stop_gradient(correct_paths(context, found.graph, log_policy)))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 from vbsix.search.beam import CORRECT, Graph
 from vbsix.search.graph import next_vertex
 from vbsix.search.merging import merge_prefixes
+from vbsix.utilities.settings import Number, is_off
 
 LAYERS_AT_ONCE = 5
 """Layers in one round of the loop, whose overhead is as large as the work on one layer."""
@@ -56,6 +57,25 @@ def forward_backward(graph: Graph, log_policy: Float[Array, "L K A"] | None = No
     total = log_reward[0, 0]
     log_posterior = log_chart[:, :, None] + log_transition - jnp.where(jnp.isfinite(total), total, 0.0)
     return CorrectPaths(log_reward, jnp.where(graph.beam.alive[:, :, None], jnp.exp(log_posterior), 0.0))
+
+
+def tempered_paths(
+    graph: Graph,
+    log_policy: Float[Array, "L K A"] | None = None,
+    exponent: Number = 1.0,
+    length_penalty: Number = 0.0,
+) -> CorrectPaths:
+    """`forward_backward` with a posterior of path probabilities raised to an exponent; rewards are not.
+
+    With 0, all correct paths count the same; with 1, it is the posterior; the larger, the more the best path counts. A
+    length penalty divides the weight of a path by e to its power for each token.
+    """
+    paths = forward_backward(graph, log_policy)
+    if isinstance(exponent, int | float) and exponent == 1 and is_off(length_penalty):
+        return paths
+    weighed = graph.expansion.log_policy if log_policy is None else log_policy
+    tempered = jnp.where(jnp.isfinite(weighed), exponent * weighed - length_penalty, -jnp.inf)
+    return paths._replace(posterior=forward_backward(graph, tempered).posterior)
 
 
 def _forward(log_policy: Float[Array, "L K A"], slots: Int[Array, "L K A"]) -> Float[Array, "L K"]:

@@ -16,10 +16,10 @@ from vbsix.search.beam import INVALID
 from vbsix.search.program_search import find_programs
 from vbsix.search.select import in_critic_window
 from vbsix.search.statistics import correct_discarded, critic_window_share
-from vbsix.training.forward_backward import CorrectPaths, forward_backward, graph_loss
+from vbsix.training.forward_backward import CorrectPaths, graph_loss, tempered_paths
 from vbsix.training.objective import Context, Metrics, always, over, with_longest
 from vbsix.training.value_examples import build_value_examples, graph_value_examples, value_loss
-from vbsix.utilities.settings import Number, is_off
+from vbsix.utilities.settings import Number
 from vbsix.utilities.trees import choose
 
 
@@ -63,8 +63,14 @@ def search_example(context: Context, actor: PolicyFunction, critic: ValueFunctio
     return Found(
         graph,
         find_programs(context.domain, graph, context.problem, search) if needs_programs else None,
-        stop_gradient(forward_backward(graph)) if needs_paths else None,
+        stop_gradient(correct_paths(context, graph)) if needs_paths else None,
     )
+
+
+def correct_paths(context: Context, graph: Graph, log_policy: Float[Array, "L K A"] | None = None) -> CorrectPaths:
+    """All correct paths, weighed by the probabilities that the search used, or by another policy's."""
+    training = context.config.training
+    return tempered_paths(graph, log_policy, training.beta, training.length_penalty)
 
 
 def policy_loss(context: Context, policy: PolicyFunction, found: Found) -> tuple[Float[Array, ""], Metrics]:
@@ -103,9 +109,6 @@ def _graph_policy_loss(
 ) -> tuple[Float[Array, ""], Metrics]:
     """Ours: the loss on all correct paths of the layered graph."""
     tokens, vertices = graph.expansion.kind.shape[-1], graph.beam.log_chart.size
-    penalty = context.config.training.length_penalty
-    if not is_off(penalty):
-        paths = stop_gradient(forward_backward(graph, graph.expansion.log_policy - penalty))
     weight = jnp.sum(paths.posterior, axis=-1).reshape(-1)
     chosen, _ = most_important(weight, min(context.config.training.policy_states, vertices))
     log_policy = jax.vmap(policy)(*expanded_states(graph, chosen))

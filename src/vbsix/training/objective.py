@@ -47,7 +47,8 @@ class Context(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        return Problem(self.example.world, self.example.instructions, self.example.target)
+        example = self.example
+        return Problem(example.world, example.instructions, example.target, waypoints=example.waypoints)
 
     @property
     def instructions(self) -> int:

@@ -106,7 +106,16 @@ def train_step(
 
         def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
             def of_example(example: Arrays, key: PRNGKeyArray, dropout_key: PRNGKeyArray):
-                tables = read_example(domain, networks, vectors, example, config.training.dropout, dropout_key)
+                tables = read_example(
+                    domain,
+                    networks,
+                    vectors,
+                    example,
+                    config.training.dropout,
+                    dropout_key,
+                    word_dropout=config.training.word_dropout,
+                    context_dropout=config.training.context_dropout,
+                )
                 heads = make_heads(domain, networks, tables)
                 frozen = make_heads(domain, stop_gradient(networks), stop_gradient(tables))
                 return objective(Context(domain, config, heads, frozen, example, key, step, critic_ranks, longest))

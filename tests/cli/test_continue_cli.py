@@ -1,0 +1,75 @@
+"""`vbsix train --from`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from training.tiny import LOOP_CONFIG, LOOP_SEEDS, run_tiny
+
+import vbsix as library
+from vbsix.config.schema import override
+from vbsix.runs.folder import open_run
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A run to continue."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    run_tiny(folder, LOOP_CONFIG, LOOP_SEEDS)
+    return folder
+
+
+def test_the_command_line_continues(vbsix, first, tmp_path):
+    out = tmp_path / "run"
+    ended = vbsix("train", f"--from={first}", "--set=network.context=4", "--steps=2", f"--out={out}", "--quiet")
+    assert (ended.code, ended.err) == (0, "")
+    run = open_run(out)
+    assert run.config == override(LOOP_CONFIG, {"network.context": 4, "training.steps": 2})
+    rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    assert [row["step"] for row in rows if "accuracy" in row] == [0, 2]
+    assert vbsix("train", f"--from={first}", "--method=mml") == (
+        2,
+        "",
+        "error: --from: method, recipe and variant are those of the policy; change settings with --set.\n",
+    )
+    ended = vbsix("train", "--from=tangrams")
+    assert (ended.code, ended.err) == (2, "error: tangrams: a model does not know where its data is; give --data.\n")
+    ended = vbsix("train", "scene", f"--from={first}")
+    assert (ended.code, ended.out) == (2, "")
+    assert "is for the domain 'tangrams', not for 'scene'" in ended.err
+
+
+def test_a_sweep_continues_each_of_its_runs(vbsix, first, tmp_path):
+    out = tmp_path / "sweep"
+    ended = vbsix("train", f"--from={first}", "--vary=network.context=0,4", "--steps=1", f"--out={out}", "--quiet")
+    assert (ended.code, ended.err) == (0, "")
+    for context in (0, 4):
+        rows = [json.loads(line) for line in (out / f"context={context}" / "metrics.jsonl").read_text().splitlines()]
+        assert rows[0]["step"] == 0
+
+
+def test_the_command_line_trains_in_stages(vbsix, first, tmp_path):
+    file, out = tmp_path / "stages.toml", tmp_path / "run"
+    file.write_text("[[stages]]\ntraining.steps = 2\n[[stages]]\nnetwork.context = 4\n")
+    ended = vbsix("train", f"--from={first}", f"--stages={file}", f"--out={out}")
+    assert (ended.code, ended.err) == (0, "")
+    assert f"stage 1 of 2: {out / 'stage-1'}, 20 examples" in ended.out
+    assert "stage 2, step 2/2" in ended.out
+    assert open_run(out).config == override(LOOP_CONFIG, {"network.context": 4, "training.steps": 2})
+    again = vbsix("train", f"--resume={out}", "--quiet")
+    assert (again.code, again.out, again.err) == (0, "", "")
+    assert vbsix("plot", str(out), f"--out={tmp_path / 'curves.svg'}").code == 0
+    ended = vbsix("train", "--stages=context", "--folds=2")
+    assert (ended.code, ended.err) == (2, "error: --stages does not go with --vary, --folds or --dry-run.\n")
+
+
+def test_python_trains_in_stages(first, tmp_path):
+    stages = [{"training.steps": 1}, {"network.context": 4}]
+    trained = library.train(
+        "tangrams", start=first, stages=stages, seeds=len(LOOP_SEEDS), out=tmp_path / "run", progress=False
+    )
+    assert (trained.folder, trained.config.network.context) == (tmp_path / "run" / "stage-2", 4)
+    assert library.resume(tmp_path / "run", progress=False).result["accuracy"] == trained.accuracy

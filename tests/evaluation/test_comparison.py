@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vbsix.data.examples import Row
+from vbsix.evaluation.comparison import compare
+from vbsix.evaluation.report import Prediction
+from vbsix.search.prediction import Parse
+
+PARSE = Parse("", (), (), (), ())
+
+
+def predicted(*correct: bool, length: int = 1) -> list[Prediction]:
+    """A prediction for each row."""
+    return [
+        Prediction(Row(str(number), (), ()), PARSE, (True,) * (length - 1) + (right,))
+        for number, right in enumerate(correct)
+    ]
+
+
+def test_a_comparison_by_hand():
+    first = [predicted(True, False, False, True), predicted(True, True, False, False)]
+    second = [predicted(True, True, True, False)]
+    found = compare(first, second)["1"]
+    assert (found.examples, found.first, found.second) == (4, 0.5, 0.75)
+    assert found.difference == pytest.approx(0.25)  # 0, 0.5, 1 and -0.5
+    assert (found.better, found.worse) == (2, 1)
+    assert found.interval[0] < 0 < found.interval[1]
+    assert not found.clear
+
+
+def test_each_number_of_utterances_is_compared_by_itself():
+    first = [predicted(True, False) + predicted(False, False, False, length=2)]
+    second = [predicted(True, False) + predicted(True, True, True, length=2)]
+    found = compare(first, second)
+    assert {name: (each.examples, each.difference) for name, each in found.items()} == {"1": (2, 0.0), "2": (3, 1.0)}
+
+
+def test_equal_runs_differ_by_nothing():
+    runs = [predicted(True, False, True)]
+    found = compare(runs, runs)["1"]
+    assert (found.difference, found.interval, found.better, found.worse, found.clear) == (0.0, (0.0, 0.0), 0, 0, False)
+
+
+def test_rows_are_paired():
+    """Errors on the same rows make the interval narrow: what differs is four rows of 200."""
+    random = np.random.default_rng(0)
+    before = random.random(200) < 0.5
+    after = before.copy()
+    after[np.flatnonzero(~before)[:8]] = True
+    found = compare([predicted(*before.tolist())], [predicted(*after.tolist())])["1"]
+    assert found.difference == pytest.approx(0.04)
+    assert found.clear
+    # By the binomial distribution: 8 rows ± 1.96 √(8 (1 - 8/200)), out of 200.
+    half = 1.96 * np.sqrt(8 * (1 - 8 / 200)) / 200
+    assert found.interval == pytest.approx((0.04 - half, 0.04 + half), abs=0.006)
+    swapped = compare([predicted(*after.tolist())], [predicted(*before.tolist())])["1"]
+    assert swapped.interval == pytest.approx((-found.interval[1], -found.interval[0]), abs=0.006)
