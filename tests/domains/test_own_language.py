@@ -31,8 +31,7 @@ from vbsix.runs.folder import Run, create_run, domain_of, open_run
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
-from vbsix.training.forward_backward import forward_backward
-from vbsix.training.mml import _graph_policy_loss
+from vbsix.training.mml import _graph_policy_loss, correct_paths
 from vbsix.training.objective import Context
 
 
@@ -184,7 +183,7 @@ def test_a_length_penalty_prefers_short_programs(penalty, expected):
     def loss():
         graph = search_graph(domain, uniform, None, problem, jax.random.key(0), instructions=1, config=search)
         context: Any = Context(domain, config, *[None] * 6)
-        return _graph_policy_loss(context, uniform, graph, forward_backward(graph))[0]
+        return _graph_policy_loss(context, uniform, graph, correct_paths(context, graph))[0]
 
     found = float(loss())
     domain.raise_failure()

@@ -78,7 +78,8 @@ class Prepared(NamedTuple):
         return make_heads(domain, self.networks, self.tables)
 
 
-TABLE_AXES = Tables(PolicyTables._make([None, 0, None, 0, 0, 0, None, None]), CriticTables._make([None, None, 0]), None)
+POLICY_AXES = PolicyTables._make([None, 0, None, 0, 0, 0, None, None, None])
+TABLE_AXES = Tables(POLICY_AXES, CriticTables._make([None, None, 0]), None)
 PREPARED_AXES = Prepared._make([None, TABLE_AXES, 0])
 """Where the examples have an axis; None: they share it."""
 
