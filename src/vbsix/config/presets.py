@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from vbsix.config.schema import Config, override
 from vbsix.data.examples import PAPER_SETTINGS
+from vbsix.domains.names import base_name
 from vbsix.utilities.errors import UnknownName
 
 Settings = Mapping[str, Any]
@@ -141,7 +142,8 @@ def preset(
     """The settings of a method with a recipe and a variant.
 
     Args:
-        domain: its name; a domain that the paper does not have gets the defaults.
+        domain: its name; a domain that the paper does not have gets the defaults, a language that remembers where those
+            of the paper's domain.
         method: a key of `METHODS`; None for the default of this kind of data.
         recipe: a key of `RECIPES`.
         variant: keys of `VARIANTS` joined by `+`, in any order; empty for none.
@@ -155,7 +157,7 @@ def preset(
         _find("variant", name, VARIANTS)
     variants = [name for name in VARIANTS if name in given]
     for name in variants:
-        settings |= {**VARIANTS[name], **VARIANT_BY_DOMAIN.get((name, domain), {})}
+        settings |= {**VARIANTS[name], **VARIANT_BY_DOMAIN.get((name, base_name(domain)), {})}
     if recipe == "published":
         settings |= PUBLISHED_SIZES
         if settings["search.space"] == "program":
@@ -170,6 +172,7 @@ def data_kind(source: str) -> DataKind:
 
 
 def _sizes(domain: str, method: str, recipe: str, data: DataKind) -> dict[str, Any]:
+    domain = base_name(domain)
     if data == "json-lines":
         return dict(JSON_LINES)
     if data == "synthetic":

@@ -13,7 +13,7 @@ import numpy as np
 from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, prefixes, suffixes, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines
-from vbsix.data.scone import load_split, scone_folder
+from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import Words, load_words, random_words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import is_built_in
@@ -109,7 +109,7 @@ def load_dataset(
         train = load_split(folder, domain, config.split)
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
         # The vocabulary covers what a parser may ever read. Of test, only the words are read here.
-        has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
+        has_test = split_file(folder, domain, "test").exists()
         unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
     every = train

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.stack import (
+    ALL,
+    AMOUNT,
     COLOUR,
     FRACTION,
     LAST,
@@ -55,6 +57,17 @@ def of_colour(machine: Machine) -> None:
 
 
 def drain(machine: Machine):
+    world, (position, drained), _ = drain_amount(machine)
+    return world, (position, drained)
+
+
+def drain_and_keep_all(machine: Machine):
+    """The history records X1/1 as it is, and not the number of units that it was."""
+    world, (position, drained), is_all = drain_amount(machine)
+    return world, (position, jnp.where(is_all, ALL, drained))
+
+
+def drain_amount(machine: Machine):
     kind, payload = machine.pop("an amount", NUMBER, FRACTION)
     position = machine.pop_object()
     beaker = at(machine.world, position)
@@ -64,7 +77,7 @@ def drain(machine: Machine):
     machine.require((kind == FRACTION) | (payload != LAST), lambda: "an amount of -1 means nothing")
     machine.require(drained <= units, lambda: f"beaker {int(position)} holds {int(units)}, not {int(drained)}")
     left = beaker % (1 << 3 * jnp.maximum(units - drained, 0))
-    return put(machine.world, position, left), (position, drained)
+    return put(machine.world, position, left), (position, drained), kind == FRACTION
 
 
 def pour(machine: Machine):
@@ -140,3 +153,13 @@ class Alchemy(StackDomain):
     def format_world(self, world):
         units = [f"{beaker:o}"[::-1].translate(LETTERS) for beaker in np.asarray(world).tolist()]
         return " ".join(f"{n}:{content}" for n, content in enumerate(units, start=1))
+
+
+class AlchemyWhere(Alchemy):
+    """Alchemy, where the history keeps "all of it" as such. Beakers never move, so no token asks where they were."""
+
+    name = "alchemy-where"
+    actions = {
+        **Alchemy.actions,
+        "ADrain": Action(drain_and_keep_all, (ONE, (NUMBER, FRACTION)), (OBJECT, AMOUNT)),
+    }

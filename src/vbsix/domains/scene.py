@@ -12,6 +12,7 @@ from vbsix.domains.stack import (
     NUMBER,
     OBJECT,
     ONE,
+    PLACE,
     Action,
     Machine,
     Property,
@@ -111,6 +112,8 @@ def create(machine: Machine):
     position = pop_free_position(machine)
     machine.require(shirt_colour != NO_HAT, lambda: "a shirt has a colour, 'e' is for hats")
     new = next_identity(machine)
+    if machine.domain.records_positions:
+        machine.require(new < PLACE, lambda: f"{PLACE} people have been on stage, and the history tells no more apart")
     return put(machine.world, position, person(new, shirt_colour, hat_colour)), (new,)
 
 
@@ -182,3 +185,10 @@ class Scene(StackDomain):
             f"{n}:{LETTERS[shirt(code)]}{LETTERS[hat(code)]}"
             for n, code in enumerate(np.asarray(world).tolist(), start=1)
         )
+
+
+class SceneWhere(Scene):
+    """Scene, with tokens for where the people of earlier commands were."""
+
+    name = "scene-where"
+    position_tokens = 2

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
 from vbsix.data.synthetic import Synthetic, generate
-from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.playground.messages import (
     MOST_UTTERANCES,
     READINGS,
@@ -43,7 +43,7 @@ def warm_up(models: Mapping[str, Model], say: Callable[[str], None] = lambda tex
     """Compiles what the usual requests need, so that the first of them is as quick as all others."""
     for number, model in enumerate(models.values(), start=1):
         say(f"getting ready: {model.name} ({number} of {len(models)})")
-        if model.domain not in GRAMMARS:
+        if not has_corpus(model.domain):
             continue
         search = _usual_search(model)
         said = search.utterances * MOST_UTTERANCES
@@ -61,7 +61,7 @@ def warm_up_rest(models: Mapping[str, Model], say: Callable[[str], None] = lambd
     """Compiles what is asked for less often, while the server is at work: searches of all kinds."""
     for beam, critic in itertools.product(get_args(Beam), (True, False)):
         for model in models.values():
-            if model.domain in GRAMMARS:
+            if has_corpus(model.domain):
                 answer_search(model, _usual_search(model).model_copy(update={"beam": beam, "critic": critic}))
     _give_back_memory()
     say("searches with any beam are ready")

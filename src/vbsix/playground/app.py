@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from vbsix import __version__
-from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.playground.answers import answer_parse, answer_search, examples
 from vbsix.playground.limits import AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
@@ -89,7 +89,7 @@ def create_app(models: Mapping[str, Model], *, hosts: Sequence[str] = LOOPBACK) 
     async def give_random_example(model: Annotated[ModelName, Query()]) -> RandomExample:
         """A random world of a model's domain with instructions for it, out of the built-in corpus."""
         domain = model_of(model).domain
-        if domain not in GRAMMARS:
+        if not has_corpus(domain):
             raise HTTPException(404, f"there are no random worlds of {domain}.")
         made = random.choice(examples(domain))
         return RandomExample(
@@ -126,7 +126,7 @@ def _describe(model: Model) -> ModelInfo:
         name=model.name,
         domain=model.domain,
         critic=model.critic is not None,
-        examples=model.domain in GRAMMARS,
+        examples=has_corpus(model.domain),
         provenance=provenance,
     )
 

@@ -39,6 +39,10 @@ def _command(number: str) -> str:
     return "the last command" if number == "-1" else f"command {number}"
 
 
+def _argument(number: str, place: int) -> str:
+    return f"{_command(number)}'s {_ORDINALS[place]} argument"
+
+
 def _index(noun: str, nouns: str) -> Rule:
     def say(among: str, number: str) -> str:
         if number == "-1":
@@ -69,10 +73,7 @@ def _language(noun: str, nouns: str, numbers: int, recalled: int, own: Mapping[s
         "all-objects": (0, lambda: _ALL),
         "index": _index(noun, nouns),
         "H0": (1, str),
-        **{
-            f"H{place}": (1, lambda number, place=place: f"{_command(number)}'s {_ORDINALS[place]} argument")
-            for place in range(1, recalled + 1)
-        },
+        **{f"H{place}": (1, lambda number, place=place: _argument(number, place)) for place in range(1, recalled + 1)},
         **own,
     }
 
@@ -85,7 +86,7 @@ def _create(position: str, shirt: str, hat: str) -> str:
     return f"a person in {shirt} with {_hat(hat)} comes to {_position(position)}"
 
 
-RULES: Mapping[str, Mapping[str, Rule]] = {
+_PAPER: Mapping[str, Mapping[str, Rule]] = {
     "scene": _language(
         "person",
         "people",
@@ -129,4 +130,13 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
             "ARemove": (1, lambda shape: f"remove {shape}"),
         },
     ),
+}
+_POSITIONS: Mapping[str, Rule] = {
+    f"W{place}": (1, lambda number, place=place: f"the place where {_argument(number, place)} was") for place in (1, 2)
+}
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    **_PAPER,
+    "scene-where": {**_PAPER["scene"], **_POSITIONS},
+    "alchemy-where": _PAPER["alchemy"],
+    "tangrams-where": {**_PAPER["tangrams"], **_POSITIONS},
 }
