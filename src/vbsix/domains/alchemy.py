@@ -23,12 +23,15 @@ from vbsix.domains.stack import (
     positions,
     put,
 )
+from vbsix.domains.symmetry import Symmetry, colour_words
 from vbsix.domains.worlds import split_positions
 from vbsix.utilities.errors import InvalidWorld, shorten
 
 BEAKERS = 7
 CAPACITY = 4
 COLOURS = "rygopb"
+NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple"}
+"""Of the colours that are interchangeable. Brown is not one of them: it is what mixing makes."""
 BROWN = COLOURS.index("b") + 1
 LETTERS = str.maketrans("0123456", "_" + COLOURS)
 """What a world's text shows for each octal digit; an empty beaker is the number 0."""
@@ -119,6 +122,7 @@ class Alchemy(StackDomain):
     history_tokens = 3
     elements = BEAKERS
     attributes = {"position": BEAKERS, "colour": len(COLOURS) + 1, "amount": CAPACITY + 1}
+    symmetries = (Symmetry(tuple(NAMES), colour_words(NAMES, p=["violet"])),)
 
     def present(self, world):
         return jnp.ones(BEAKERS, bool)
@@ -136,6 +140,10 @@ class Alchemy(StackDomain):
 
     def describe_gone(self, identity):
         return jnp.zeros(3, jnp.int32)  # beakers never leave
+
+    def permute_world(self, world, tokens):
+        units = [world >> 3 * place & 7 for place in range(CAPACITY)]
+        return sum(self.permute_colours(colour, tokens) << 3 * place for place, colour in enumerate(units))
 
     def parse_world(self, text):
         world = np.zeros(BEAKERS, np.int32)

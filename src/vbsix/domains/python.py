@@ -24,6 +24,7 @@ from vbsix.domains.base import Domain, Observation
 from vbsix.domains.features import choose_features
 from vbsix.domains.hashing import hash_words
 from vbsix.domains.interning import StateTable, describe_error, find, freeze
+from vbsix.domains.symmetry import rename
 from vbsix.utilities.errors import InvalidWorld, VbsixError, shorten
 
 KEPT_TABLES, MOST_TABLES, KEPT_STATES = 4, 64, 1 << 19
@@ -58,7 +59,8 @@ class PythonDomain(Domain):
     names to categories or to a number n (for the integers from 0 to n - 1), the class says what the networks may see:
     `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
     None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
-    is seldom as good. `name` names the domain; the class's own name does else.
+    is seldom as good. `name` names the domain; the class's own name does else. `symmetries` lists constants that are
+    interchangeable, each a `Symmetry`; in contexts and targets, they are the texts that equal their tokens.
 
     A class that knows better can give `observe`, `observe_world` and `observe_target` as `Domain` has them, as nested
     lists, with `slots`, `objects`, `elements`, `values` and `attributes`.
@@ -76,6 +78,7 @@ class PythonDomain(Domain):
         self.features = look = choose_features(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
+        self.symmetries = tuple(getattr(language, "symmetries", ()))
         self._width = _SEEN + look.width
         self._contexts: list[Any] = []
         self._context_numbers: dict[str, int] = {}
@@ -100,6 +103,15 @@ class PythonDomain(Domain):
         table, number = jnp.asarray(state)[:_DONE]
         rows, valid = jax.pure_callback(self._expand_on_host, shapes, table, number, vmap_method="broadcast_all")
         return rows, valid
+
+    def permute(
+        self, world: Int[Any, ""], target: PythonTarget, tokens: Int[Array, " A"]
+    ) -> tuple[Int[Array, ""], PythonTarget]:
+        # One callback: a target must be known before the states that may match it are made.
+        shapes = jax.ShapeDtypeStruct((2,), jnp.int32), jax.ShapeDtypeStruct(target.seen.shape, jnp.int32)
+        given = jnp.asarray(world), target.number, tokens
+        numbers, seen = jax.pure_callback(self._permute_on_host, shapes, *given, vmap_method="broadcast_all")
+        return numbers[0], PythonTarget(numbers[1], seen)
 
     def instructions_done(self, state: Row) -> Int[Array, ""]:
         return jnp.asarray(state)[_DONE]
@@ -222,6 +234,22 @@ class PythonDomain(Domain):
             while len(self._tables) > KEPT_TABLES and self._holds_too_much():
                 del self._tables[min(self._tables)]
         return rows[places.reshape(worlds.shape)]
+
+    def _permute_on_host(self, worlds: Any, targets: Any, tokens: Any) -> tuple[np.ndarray, np.ndarray]:
+        worlds, targets, tokens = (np.asarray(each) for each in (worlds, targets, tokens))
+        numbers = np.stack([worlds, targets], axis=-1)
+        seen = np.zeros((*worlds.shape, self.elements, len(self.attributes)), np.int32)
+        try:
+            for place in np.ndindex(worlds.shape):
+                order = zip(self.tokens, tokens[place].tolist(), strict=True)
+                names = {old: self.tokens[new] for old, new in order if old != self.tokens[new]}
+                world = self.parse_world(self.to_text(rename(self._contexts[worlds[place]], names)))
+                target = self.parse_target(self.to_text(rename(self._targets[targets[place]], names)))
+                numbers[place], seen[place] = (world, target.number), target.seen
+        except Exception as error:
+            with self._lock:
+                self._keep(error)
+        return numbers, seen
 
     def _expand_on_host(self, tables: Any, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
         tables, numbers = np.asarray(tables), np.asarray(numbers)

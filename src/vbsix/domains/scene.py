@@ -23,11 +23,13 @@ from vbsix.domains.stack import (
     positions,
     put,
 )
+from vbsix.domains.symmetry import Symmetry, colour_words
 from vbsix.domains.worlds import split_positions
 from vbsix.utilities.errors import InvalidWorld, shorten
 
 STAGE = 10
 COLOURS = "rygopbe"
+NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple", "b": "blue"}
 NO_HAT = COLOURS.index("e") + 1
 LETTERS = "_" + COLOURS.replace("e", "_")
 """What a world's text shows for each shirt or hat."""
@@ -148,6 +150,7 @@ class Scene(StackDomain):
     history_tokens = 4
     elements = STAGE
     attributes = {"position": STAGE + 1, "shirt": len(COLOURS), "hat": len(COLOURS)}
+    symmetries = (Symmetry(tuple(NAMES), colour_words(NAMES)),)
 
     def present(self, world):
         return world != 0
@@ -163,6 +166,10 @@ class Scene(StackDomain):
 
     def describe_gone(self, identity_):
         return jnp.array([1, 0, 0])
+
+    def permute_world(self, world, tokens):
+        shirts, hats = (self.permute_colours(part(world), tokens) for part in (shirt, hat))
+        return person(identity(world), shirts, hats)
 
     def parse_world(self, text):
         world = np.zeros(STAGE, np.int32)

@@ -493,6 +493,17 @@ class StackDomain(Domain):
     def observe_target(self, target: Int[Any, " W"]) -> Int[Array, "elements attributes"]:
         return self.describe(target)
 
+    def permute(self, world: Any, target: Any, tokens: Int[Array, " A"]) -> tuple[Any, Any]:
+        return self.permute_world(world, tokens), self.permute_world(target, tokens)
+
+    def permute_world(self, world: Int[Any, " W"], tokens: Int[Array, " A"]) -> Int[Any, " W"]:
+        """A world with its colours exchanged."""
+        raise NotImplementedError
+
+    def permute_colours(self, colours: Codes, tokens: Int[Array, " A"]) -> Codes:
+        """The colours, 0 for none, with each exchanged for that of its new token. Colours are the first tokens."""
+        return jnp.concatenate([jnp.zeros(1, jnp.int32), tokens[: len(self.colours)] + 1])[colours]
+
     @functools.cached_property
     def _with_context(self) -> StackDomain:
         domain = copy.copy(self)
