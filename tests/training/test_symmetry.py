@@ -96,20 +96,30 @@ def test_brown_is_what_mixing_makes():
 @pytest.mark.parametrize(
     ("constants", "words", "problem"),
     [
-        (("r",), {"r": ["red"]}, "two or more different constants"),
+        (("r",), {"r": ["red"]}, "two or more constants"),
         (("r", "z"), {"r": ["red"], "z": ["zinc"]}, "'z' is not a token"),
         (("r", "g"), {"r": ["red"]}, "list of words for 'g', not None"),
         (("r", "g"), {"r": "red", "g": ["green"]}, "list of words for 'r', not 'red'"),
         (("r", "g"), {"r": ["dark red"], "g": ["green"]}, "'dark red' for 'r' is not a single word"),
         (("r", "g"), {"r": ["red"], "g": ["red"]}, "the word 'red' names two constants"),
+        (("r", "g", "r"), {"r": ["red"], "g": ["green"]}, "'r' is among the constants twice"),
     ],
 )
-def test_a_wrong_declaration_is_refused(constants, words, problem):
+def test_wrong_constants_and_words_are_refused(constants, words, problem):
     class Wrong(Alchemy):
         name = "wrong"
         symmetries = (Symmetry(constants, words),)
 
     with pytest.raises(InvalidDomain, match=problem):
+        check_domain(Wrong(), [BEAKERS])
+
+
+def test_what_is_no_symmetry_is_refused():
+    class Wrong(Alchemy):
+        name = "wrong"
+        symmetries = [("r", "g")]
+
+    with pytest.raises(InvalidDomain, match=r"expected a list of `vbsix.Symmetry`, not \('r', 'g'\)"):
         check_domain(Wrong(), [BEAKERS])
 
 

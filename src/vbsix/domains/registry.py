@@ -9,6 +9,7 @@ from typing import Any
 
 from vbsix.domains.base import Domain
 from vbsix.domains.names import BUILT_IN
+from vbsix.domains.symmetry import symmetry_problems
 from vbsix.utilities.errors import UnknownName, VbsixError
 
 _registered: dict[str, Domain] = {}
@@ -71,13 +72,8 @@ def declaration_problems(domain: Domain) -> Iterator[str]:
         or not all(isinstance(name, str) and isinstance(count, int) and count > 0 for name, count in attributes.items())
     ):
         yield f"{kind}.attributes must map names to how many ids they have, not {attributes!r}."
-    for symmetry in domain.symmetries:
-        for problem in symmetry.problems(tokens if isinstance(tokens, tuple) else ()):
-            yield f"{kind}.symmetries: {problem}."
-    constants = [constant for symmetry in domain.symmetries for constant in symmetry.constants]
-    named = [word for symmetry in domain.symmetries for words in symmetry.words.values() for word in set(words)]
-    if len(domain.symmetries) > 1 and any(len(set(each)) < len(each) for each in (constants, named)):
-        yield f"{kind}.symmetries: two of them share a constant or a word."
+    for problem in symmetry_problems(domain.symmetries, tokens if isinstance(tokens, tuple) else ()):
+        yield f"{kind}.symmetries: {problem}."
 
 
 def import_domain(name: str) -> Domain:

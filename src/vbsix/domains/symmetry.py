@@ -22,21 +22,31 @@ class Symmetry:
     """The words that name each constant: its usual word, then other forms, such as the plural. Forms at the same place
     correspond; where a constant has no such form, its usual word stands in."""
 
-    def problems(self, tokens: Sequence[str]) -> Iterator[str]:
-        """What is wrong with it, in a language with these tokens."""
-        if len(self.constants) < 2 or len(set(self.constants)) < len(self.constants):
-            yield f"needs two or more different constants, not {tuple(self.constants)!r}"
-        for constant in self.constants:
+
+def symmetry_problems(symmetries: Sequence[Any], tokens: Sequence[str]) -> Iterator[str]:
+    """What is wrong with the symmetries of a language with these tokens."""
+    if wrong := [one for one in symmetries if not isinstance(one, Symmetry)]:
+        yield f"expected a list of `vbsix.Symmetry`, not {wrong[0]!r}"
+        return
+    named: Counter[str] = Counter()
+    for symmetry in symmetries:
+        if len(symmetry.constants) < 2:
+            yield f"a symmetry needs two or more constants, not {tuple(symmetry.constants)!r}"
+        for constant in symmetry.constants:
             if constant not in tokens:
                 yield f"{constant!r} is not a token"
-            forms = self.words.get(constant)
+            forms = symmetry.words.get(constant)
             if isinstance(forms, str) or not forms:
                 yield f"`words` must give a list of words for {constant!r}, not {forms!r}"
-            elif wrong := [form for form in forms if form.split() != [form] or form != form.lower()]:
+                continue
+            if wrong := [form for form in forms if form.split() != [form] or form != form.lower()]:
                 yield f"{wrong[0]!r} for {constant!r} is not a single word in lower case"
-        counts = Counter(word for constant in self.constants for word in set(self.words.get(constant) or ()))
-        for word in [word for word, count in counts.items() if count > 1]:
-            yield f"the word {word!r} names two constants"
+            named.update(set(forms))
+    constants = Counter(constant for symmetry in symmetries for constant in symmetry.constants)
+    for name in [name for name, count in constants.items() if count > 1]:
+        yield f"{name!r} is among the constants twice"
+    for word in [word for word, count in named.items() if count > 1]:
+        yield f"the word {word!r} names two constants"
 
 
 def colour_words(names: Mapping[str, str], **more: Sequence[str]) -> dict[str, tuple[str, ...]]:
