@@ -83,3 +83,22 @@ def test_a_language_in_plain_python(language, right):
     rows = [Row(f"{n}", (json.dumps(2 + n % 2), json.dumps(2 + n % 2)), ("go to the end",)) for n in range(8)]
     found = measure_ceiling(domain, rows, rows)
     assert (found.right, found.right_frequent) == (right, right)
+
+
+class Hurry(Walk):
+    """On a road of three, `1` goes on to the next instruction only if it is said twice."""
+
+    max_tokens_per_instruction = 2
+
+    def step(self, state, token):
+        road, place, done = state
+        if token == "1" and road == 3 and place != 1:
+            return (road, 1, done)
+        return super().step(state, token)
+
+
+def test_a_command_must_end_the_instruction():
+    """Roads of two need `1`, roads of three `1 1`, and neither command does for both."""
+    rows = [Row(f"{n}", (json.dumps(2 + n % 2), "1"), ("go to the start",)) for n in range(8)]
+    found = measure_ceiling(PythonDomain(Hurry), rows, rows)
+    assert (found.right, found.unexplained) == (4, 0)

@@ -28,7 +28,7 @@ MOST_NODES = 2048
 """Prefixes of one length that are kept: those that are valid for the most occurrences."""
 KEPT = 32
 """Commands of a joint search that are tried on all occurrences."""
-BATCH = 1024
+BATCH = 256
 """Commands that are run in one call."""
 
 Command = tuple[int, ...]
@@ -169,7 +169,7 @@ def _are_right(domain: Domain, steps: Sequence[_Step], command: Command) -> list
 
 
 def _run(domain: Domain, steps: Sequence[_Step], command: Command) -> tuple[list[State], list[bool]]:
-    """The states after a command, and whether it is valid and leads to the target."""
+    """The states after a command, and whether it is valid, ends one instruction and leads to the target."""
     states: list[State] = []
     right: list[bool] = []
     program = np.full((BATCH, domain.max_tokens_per_instruction), -1, np.int32)
@@ -178,18 +178,20 @@ def _run(domain: Domain, steps: Sequence[_Step], command: Command) -> tuple[list
         part = steps[first : first + BATCH]
         padded = [*part, *[part[-1]] * (BATCH - len(part))]
         with domain.alone():
-            after, valid = run_batch(domain, _stack([step.state for step in padded]), program)
-            matched = _match(domain, after, _stack([step.target for step in padded]))
-            ended = np.asarray(valid) & np.asarray(matched)
+            before = _stack([step.state for step in padded])
+            after, valid = run_batch(domain, before, program)
+            ends_right = _ends_right(domain, before, after, _stack([step.target for step in padded]))
+            is_right = np.asarray(valid) & np.asarray(ends_right)
             domain.raise_failure()
         states += _unstack(after, len(part))
-        right += ended[: len(part)].tolist()
+        right += is_right[: len(part)].tolist()
     return states, right
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _match(domain: Domain, states: State, targets: Any) -> Bool[Array, " N"]:
-    return jax.vmap(domain.matches)(states, targets)
+def _ends_right(domain: Domain, before: State, after: State, targets: Any) -> Bool[Array, " N"]:
+    done = jax.vmap(domain.instructions_done)
+    return (done(after) == done(before) + 1) & jax.vmap(domain.matches)(after, targets)
 
 
 class _Frontier(NamedTuple):

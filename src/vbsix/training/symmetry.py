@@ -49,9 +49,8 @@ def make_renaming(domain: Domain, words: Words) -> Renaming:
         for token, constant in zip(groups[-1].tolist(), known, strict=True):
             ids = [words.lookup(word) for word in symmetry.words[constant]]
             word_of[token] = ids[0]
-            for form, id_ in reversed(
-                list(enumerate(ids))
-            ):  # forms may be one word to the vocabulary: the first counts
+            # Two forms may be one word to the vocabulary: the first of them counts, so it comes last.
+            for form, id_ in reversed(list(enumerate(ids))):
                 if id_ != UNKNOWN:
                     word_of[token, form], token_of[id_], form_of[id_] = id_, token, form
     return Renaming(tuple(groups), token_of, form_of, word_of)
