@@ -254,7 +254,8 @@ def test_the_tests_that_run_commands_elsewhere_are_there():
     assert [test for test in ELSEWHERE.values() if not (ROOT / test).exists()] == []
 
 
-RUN_HERE = {command: path for path in (README, DOCS / "concepts.md", DOCS / "index.md") for command in commands(path)}
+FIRST_PAGES = README, DOCS / "concepts.md", DOCS / "index.md", DOCS / "languages.md"
+RUN_HERE = {command: path for path in FIRST_PAGES for command in commands(path)}
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vbsix.domains.hashing import hash_words
     from vbsix.domains.python import PythonDomain
     from vbsix.domains.registry import available_domains, get_domain, register_domain
+    from vbsix.domains.symmetry import Symmetry
     from vbsix.parsing.loading import load
     from vbsix.parsing.parser import Parser
     from vbsix.plugins import register_encoder, register_objective, register_policy, register_selection_rule
@@ -41,6 +42,7 @@ _MODULES = {
     "vbsix.domains.hashing": ["hash_words"],
     "vbsix.domains.python": ["PythonDomain"],
     "vbsix.domains.registry": ["available_domains", "get_domain", "register_domain"],
+    "vbsix.domains.symmetry": ["Symmetry"],
     "vbsix.parsing.loading": ["load"],
     "vbsix.parsing.parser": ["Parser"],
     "vbsix.plugins": ["register_encoder", "register_objective", "register_policy", "register_selection_rule"],
@@ -71,6 +73,7 @@ __all__ = [
     "PythonDomain",
     "Search",
     "Step",
+    "Symmetry",
     "TrainedRun",
     "TrainedSweep",
     "UnknownName",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ WALKS = 16
 """How many random programs are tried, from one world after the other."""
 
 
+SYMMETRY_TOKENS = 100
+"""How many tokens are tried from each world with constants exchanged, of one program after the other."""
 MOST_EXPLAINED = 3
 """Invalid tokens that a reason is asked for."""
 _SHOWN = 200
@@ -35,7 +38,8 @@ def check_domain(domain: Domain, worlds: Iterable[Any], *, instructions: int = 2
     """Verifies what searches and networks rely on, along random programs that begin in some worlds.
 
     Declared sizes and shapes, texts that come back as they went in, determinism, which tokens are valid, the count of
-    instructions, and keys that tell states apart. Of a `PythonDomain` also that its states can be compared.
+    instructions, and keys that tell states apart. Of a `PythonDomain` also that its states can be compared. Where the
+    domain declares symmetries, that a permuted program leads from a permuted world to the permuted world.
 
     Args:
         domain: the language.
@@ -56,6 +60,8 @@ def check_domain(domain: Domain, worlds: Iterable[Any], *, instructions: int = 2
     walk = _walk(domain, texts, instructions, random.Random(seed))
     problems = *_transition_problems(domain, walk), *_key_problems(domain, walk), *_target_problems(domain, walk)
     _raise_any(domain, problems)
+    if domain.symmetries:
+        _raise_any(domain, _symmetry_problems(domain, texts, instructions, random.Random(seed)))
 
 
 def _raise_any(domain: Domain, problems: Iterable[str]) -> None:
@@ -254,6 +260,7 @@ class _Seen(NamedTuple):
     successors: State
     valid: Any
     dead_end: Any
+    dead_after: Any
     done: Any
     done_after: Any
     keys: Any
@@ -282,6 +289,7 @@ def _look(domain: Domain, states: State) -> _Seen:
             successors=successors,
             valid=valid,
             dead_end=domain.is_dead_end(state),
+            dead_after=jax.vmap(domain.is_dead_end)(successors),
             done=domain.instructions_done(state),
             done_after=jax.vmap(domain.instructions_done)(successors),
             keys=domain.key(state),
@@ -364,7 +372,9 @@ def _transition_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
 
 def _of_valid(seen: _Seen) -> _Seen:
     """Without the successors, which mean something where they are valid alone: there their keys tell them."""
-    return seen._replace(successors=(), keys_after=np.where(seen.valid[..., None], seen.keys_after, 0), done_after=())
+    return seen._replace(
+        successors=(), dead_after=(), keys_after=np.where(seen.valid[..., None], seen.keys_after, 0), done_after=()
+    )
 
 
 def _key_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
@@ -420,6 +430,99 @@ def _target_problems(domain: Domain, walk: _Walk) -> Iterator[str]:
             f"A program that led to {shorten(denotations[place])} does not match that target when run again: it leads "
             f"to {shorten(again)}."
         )
+
+
+def _symmetry_problems(domain: Domain, texts: Sequence[str], instructions: int, chance: random.Random) -> Iterator[str]:
+    """Programs and, in lockstep, the same ones with their constants exchanged, from worlds with these exchanged.
+
+    The next token is one that was used least often so far, for tokens that do something are seldom valid. Where a
+    program ends or cannot go on, the next one begins.
+    """
+    tokens, rows = np.array([_permutation(domain, chance) for _ in texts]), np.arange(len(texts))
+    first = states = _start(domain, texts, instructions)
+    first_images = images = None
+    used: Counter[int] = Counter()
+    for _ in range(SYMMETRY_TOKENS):
+        denotations = [domain.format_target(domain.world(choose(states, place))) for place in rows]
+        try:
+            permuted_texts, permuted_denotations = _permute(domain, texts, denotations, tokens)
+        except Exception as error:  # whatever a domain's own function does with a world
+            yield f"symmetries: permute raised {describe_error(error)}."
+            return
+        if images is None:
+            first_images = images = _start(domain, permuted_texts, instructions)
+        for place, wanted in enumerate(permuted_denotations):
+            found = domain.format_target(domain.world(choose(images, place)))
+            if found != wanted:
+                yield (
+                    f"symmetries: a program leads from {shorten(texts[place])} to {shorten(denotations[place])}, but "
+                    f"with {_exchanged(domain, tokens[place])} to {shorten(found)} and not to {shorten(wanted)}."
+                )
+                return
+        seen, image = _seen(domain, states), _seen(domain, images)
+        different = seen.valid != np.take_along_axis(image.valid, tokens, axis=1)
+        for place, token in np.argwhere(different).tolist():
+            one, other = domain.tokens[token], domain.tokens[tokens[place, token]]
+            word = "valid" if seen.valid[place, token] else "invalid"
+            yield (
+                f"symmetries: with {_exchanged(domain, tokens[place])}, {other!r} should be {word} where {one!r} is, "
+                f"in a program that begins in {shorten(texts[place])}."
+            )
+            return
+        going_on = seen.valid & ~seen.dead_after & (seen.done < instructions)[:, None]
+        chosen = np.array([_least_used(np.flatnonzero(possible).tolist(), chance, used) for possible in going_on])
+        states = _restart(chosen < 0, first, _follow(seen, chosen.tolist()))
+        images = _follow(image, np.where(chosen < 0, -1, tokens[rows, chosen]).tolist())
+        images = _restart(chosen < 0, first_images, images)
+
+
+def _restart(flags: Any, first: State, states: State) -> State:
+    """The first states where the flags are up."""
+    return jax.tree.map(
+        lambda one, other: np.where(flags.reshape(-1, *[1] * (one.ndim - 1)), one, other), first, states
+    )
+
+
+def _permute(
+    domain: Domain, texts: Sequence[str], denotations: Sequence[str], tokens: Any
+) -> tuple[list[str], list[str]]:
+    """Worlds and targets with their constants exchanged."""
+    given = map(domain.parse_world, texts), map(domain.parse_target, denotations)
+    worlds, targets = (jax.tree.map(lambda *leaves: np.stack(leaves), *each) for each in given)
+    permuted = jax.tree.map(np.asarray, _permute_batch(domain, worlds, targets, tokens))
+    domain.raise_failure()
+    each_one = [choose(permuted, place) for place in range(len(texts))]
+    return [domain.format_world(world) for world, _ in each_one], [domain.format_target(each) for _, each in each_one]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _permute_batch(domain: Domain, worlds: Any, targets: Any, tokens: Any) -> Any:
+    return jax.vmap(domain.permute)(worlds, targets, tokens)
+
+
+def _permutation(domain: Domain, chance: random.Random) -> list[int]:
+    """The new token of each token."""
+    tokens = list(range(len(domain.tokens)))
+    for symmetry in domain.symmetries:
+        group = [domain.tokens.index(constant) for constant in symmetry.constants]
+        for old, new in zip(group, chance.sample(group, len(group)), strict=True):
+            tokens[old] = new
+    return tokens
+
+
+def _exchanged(domain: Domain, tokens: Any) -> str:
+    pairs = [f"{domain.tokens[old]} as {domain.tokens[new]}" for old, new in enumerate(tokens) if old != new]
+    return ", ".join(pairs) or "nothing exchanged"
+
+
+def _least_used(possible: list[int], chance: random.Random, used: Counter[int]) -> int:
+    """One of the tokens, -1 if there is none."""
+    if not possible:
+        return -1
+    least = min(used[token] for token in possible)
+    token = chance.choice([token for token in possible if used[token] == least])
+    used[token] += 1
+    return token
 
 
 def _names(tree: Any) -> list[str]:

@@ -44,7 +44,8 @@ def test_warm_steps_come_before_the_measured_ones(vbsix, monkeypatch, method, cr
     steps, before = [], []
 
     class Compiled:
-        def __call__(self, learners, seeds, vectors, examples, step):
+        def __call__(self, learners, seeds, vectors, examples, step, renaming):
+            assert renaming is None
             steps.append(int(step))
             return learners, {}
 

@@ -100,7 +100,8 @@ def test_a_search_that_finds_nothing_says_so(vbsix):
         ),
         (
             ("tangram", "--world", ROW, "--target", ROW),
-            "error: unknown domain 'tangram'. Did you mean 'tangrams'? Known: alchemy, scene, tangrams. "
+            "error: unknown domain 'tangram'. Did you mean 'tangrams'? Known: alchemy, alchemy-where, scene, "
+            "scene-where, tangrams, tangrams-where. "
             "One of your own is named MODULE:CLASS.\n",
         ),
     ],

@@ -17,6 +17,7 @@ from reference.walks import Walker
 from reference.worlds import random_world
 
 from vbsix import get_domain
+from vbsix.domains.names import BUILT_IN, base_name
 
 WALKS = 16
 WORLDS = 60
@@ -39,6 +40,8 @@ class Findings:
     """What the comparison met and where the two executors disagreed."""
 
     instructions: int
+    share: float
+    """Of the pairs in `PAIRS`."""
     pairs: int = 0
     valid: Counter[str] = field(default_factory=Counter)
     invalid: Counter[str] = field(default_factory=Counter)
@@ -53,10 +56,10 @@ class Findings:
 
 # SCONE has 5 instructions; with 12 the history is longer and more people come than the stage holds.
 PAIRS = {5: 100_000, 12: 50_000}
-"""(state, token) pairs to compare in each domain, for a number of instructions."""
+"""(state, token) pairs to compare in each domain, for a number of instructions; fewer in one that differs little."""
 SETTINGS = [
     pytest.param((name, count), id=f"{name}-{count}", marks=[] if count == 5 else pytest.mark.slow)
-    for name, count in itertools.product(["scene", "alchemy", "tangrams"], PAIRS)
+    for name, count in itertools.product(BUILT_IN, PAIRS)
 ]
 
 
@@ -74,7 +77,7 @@ def test_validity_and_successors_agree(findings):
 
 def test_equal_states_have_equal_keys(findings):
     states = {state for state, _ in findings.keyed}
-    assert len(findings.ways) - len(states) >= 200, "hardly a state was reached in two ways"
+    assert len(findings.ways) - len(states) >= 200 * findings.share, "hardly a state was reached in two ways"
     assert len(set(findings.keyed)) == len(states)
 
 
@@ -86,8 +89,8 @@ def test_states_with_equal_keys_are_equal(findings):
 def test_the_walks_go_everywhere(findings):
     never_valid = {"H3"}  # no command has three arguments in the history
     tokens = {*findings.valid, *findings.invalid}
-    assert all(findings.valid[token] >= 20 for token in tokens - never_valid), findings.valid
-    assert all(findings.invalid[token] >= 20 for token in tokens), findings.invalid
+    assert all(findings.valid[token] >= 20 * findings.share for token in tokens - never_valid), findings.valid
+    assert all(findings.invalid[token] >= 20 * findings.share for token in tokens), findings.invalid
     assert all(findings.commands[commands] >= 3 for commands in range(findings.instructions + 1)), findings.commands
 
 
@@ -109,10 +112,10 @@ def compare(name: str, instructions: int) -> Findings:
         world = random.choice(worlds)
         return Walk(world, language.start(world), Walker(language, random, stray=random.choice([0, 0, 0, 0.3])))
 
-    findings = Findings(instructions)
+    findings = Findings(instructions, share=1.0 if base_name(name) == name else 0.4)
     walks = [new_walk() for _ in range(WALKS)]
     batch = stack([starts[walk.world] for walk in walks])
-    while findings.pairs < PAIRS[instructions]:
+    while findings.pairs < PAIRS[instructions] * findings.share:
         successors, valid, keys, commands = host(expand(batch))
         rows = []
         for row, walk in enumerate(walks):

@@ -10,8 +10,9 @@ from reference.outcomes import by_execute, by_twin
 from reference.worlds import random_world
 
 from vbsix import InvalidProgram, InvalidWorld, VbsixError, execute, get_domain
+from vbsix.domains.names import BUILT_IN
 
-DOMAINS = ["scene", "alchemy", "tangrams"]
+DOMAINS = sorted(BUILT_IN)
 LONGEST = 14
 
 each_domain = pytest.mark.parametrize("domain", DOMAINS)

@@ -16,6 +16,8 @@ STAGE = 10
 BEAKERS = 7
 BEAKER_CAPACITY = 4
 SHAPES = 5
+PEOPLE = 256
+"""How many people a history with positions tells apart."""
 NO_HAT = "e"
 BROWN = "b"
 
@@ -62,6 +64,8 @@ class Command:
 
     action: str
     arguments: tuple[Element, ...]
+    positions: tuple[int | None, ...] = ()
+    """Where the arguments that are objects were; nothing in a language that does not remember it."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ class Rules:
     numbers: int
     other_constants: dict[str, Element] = {}
     history_tokens: int
+    position_tokens: int = 0
 
     properties: dict[str, Callable[..., Element]]
     """For each token, `(world, stack) -> element to push`, popping from the stack what it needs."""
@@ -236,6 +241,7 @@ class Scene(Rules):
         require(shirt != NO_HAT)
         position = self.pop_free_position(state.world, stack)
         person = Person(self.new_identity(state), shirt, hat)
+        require(person.identity < PEOPLE or not self.position_tokens)
         return self.put(state.world, {position: person}), (Object(person.identity),)
 
     def pop_free_position(self, world, stack) -> int:
@@ -262,6 +268,8 @@ class Alchemy(Rules):
     numbers = BEAKERS
     other_constants = {"X1/1": Fraction()}
     history_tokens = 3
+    keeps_all = False
+    """Whether the history keeps "all of it" as such."""
 
     def __init__(self) -> None:
         self.properties = {"PColor": self.by_color}
@@ -303,7 +311,8 @@ class Alchemy(Rules):
         units = state.world[beaker - 1]
         count = len(units) if isinstance(amount, Fraction) else amount.value
         require(1 <= count <= len(units))
-        return self.fill(state.world, {beaker: units[: len(units) - count]}), (Object(beaker), Number(count))
+        recorded = amount if self.keeps_all and isinstance(amount, Fraction) else Number(count)
+        return self.fill(state.world, {beaker: units[: len(units) - count]}), (Object(beaker), recorded)
 
     def fill(self, world, changes):
         """The world with other contents in some beakers."""
@@ -350,14 +359,39 @@ class Tangrams(Rules):
         return tuple(shape for shape in state.world if shape != gone), (Object(gone),)
 
 
-RULES: dict[str, type[Rules]] = {"scene": Scene, "alchemy": Alchemy, "tangrams": Tangrams}
+class SceneWhere(Scene):
+    """Scene that remembers where people were."""
+
+    position_tokens = 2
+
+
+class AlchemyWhere(Alchemy):
+    """Alchemy that remembers that all was drained."""
+
+    keeps_all = True
+
+
+class TangramsWhere(Tangrams):
+    """Tangrams that remembers where shapes were."""
+
+    position_tokens = 2
+
+
+RULES: dict[str, type[Rules]] = {
+    "scene": Scene,
+    "alchemy": Alchemy,
+    "tangrams": Tangrams,
+    "scene-where": SceneWhere,
+    "alchemy-where": AlchemyWhere,
+    "tangrams-where": TangramsWhere,
+}
 
 
 class Language:
     """A domain's language.
 
     Args:
-        domain: scene, alchemy or tangrams.
+        domain: a key of `RULES`.
         instructions: no token is valid once this many commands are done; None for no such limit.
     """
 
@@ -377,6 +411,7 @@ class Language:
             *self.rules.properties,
             *self.rules.actions,
             *self.history_tokens,
+            *(f"W{j}" for j in range(1, self.rules.position_tokens + 1)),
         )
 
     def start(self, world: str) -> State:
@@ -427,10 +462,14 @@ class Language:
             return Object(identities[resolve(number, len(identities)) - 1])
         if token in self.rules.properties:
             return self.rules.properties[token](state.world, stack)
-        arguments = self.pop_command(state, stack).arguments
-        argument = int(token.removeprefix("H"))
-        require(argument <= len(arguments))
-        return arguments[argument - 1]
+        command = self.pop_command(state, stack)
+        argument = int(token[1:])
+        require(argument <= len(command.arguments))
+        if token.startswith("H"):
+            return command.arguments[argument - 1]
+        position = command.positions[argument - 1]
+        require(position is not None)
+        return Number(position)
 
     def pop_command(self, state: State, stack: list[Element]) -> Command:
         """Pops a number n and gives the n-th command of the history."""
@@ -440,7 +479,13 @@ class Language:
         """The state after a command, which must use up the whole stack."""
         world, arguments = self.rules.actions[action](state, stack)
         require(not stack)
-        return State(world, (), (*state.history, Command(action, arguments)))
+        positions = self.positions(state.world, world, arguments) if self.rules.position_tokens else ()
+        return State(world, (), (*state.history, Command(action, arguments, positions)))
+
+    def positions(self, before: Any, after: Any, arguments: tuple[Element, ...]) -> tuple[int | None, ...]:
+        """Where each argument that is an object was before a command; where it is after it, if it was not there."""
+        places = {**self.rules.objects(after), **self.rules.objects(before)}
+        return tuple(places[argument.identity] if isinstance(argument, Object) else None for argument in arguments)
 
     def text_of(self, element: Element, positions: dict[int, int]) -> str:
         """An element's text: objects by their position now, or by identity if they are gone."""

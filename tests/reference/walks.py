@@ -26,6 +26,8 @@ PHRASES = {
     "c": ["C"],
 }
 """Ways to name an argument; N and C stand for any number and any colour."""
+POSITIONS = ["N W1", "N W2"]
+"""More ways to name a number, in a language that remembers where."""
 
 
 class Walker:
@@ -43,6 +45,7 @@ class Walker:
         # -1 has a meaning almost everywhere, so it is worth trying more often than the others.
         self.numbers = [token for token in language.tokens if token.isdecimal()] + ["-1"] * 4
         self.colors = [token for token in language.tokens if len(token) == 1 and token.isalpha()]
+        self.phrases = PHRASES | ({"n": PHRASES["n"] + POSITIONS} if "W1" in language.tokens else {})
 
     def choose(self, state: State, valid: list[str]) -> str:
         """A valid token to go on with."""
@@ -72,7 +75,9 @@ class Walker:
     def phrase(self, kind: str) -> list[str]:
         """The tokens of an argument."""
         choices = {"N": self.numbers, "C": self.colors}
-        return [self.random.choice(choices.get(word) or [word]) for word in self.random.choice(PHRASES[kind]).split()]
+        return [
+            self.random.choice(choices.get(word) or [word]) for word in self.random.choice(self.phrases[kind]).split()
+        ]
 
     def succeeds(self, state: State, tokens: list[str]) -> bool:
         """Whether all the tokens are valid, one after the other."""

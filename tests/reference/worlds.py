@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
+from vbsix.domains.names import base_name
+
 COLORS = "rygopb"
 
 
 def random_world(domain: str, random: Random) -> str:
     """The text of a random world."""
-    contents = {"scene": _stage, "alchemy": _beakers, "tangrams": _row}[domain](random)
+    contents = {"scene": _stage, "alchemy": _beakers, "tangrams": _row}[base_name(domain)](random)
     return " ".join(f"{position}:{content}" for position, content in enumerate(contents, 1))
 
 

@@ -14,6 +14,7 @@ from vbsix.domains.registry import get_domain
 from vbsix.search.sharding import replicate
 from vbsix.training.chunk import create_learners, learners_at_once, make_members, train_chunk
 from vbsix.training.objective import Metrics
+from vbsix.training.symmetry import make_renaming
 from vbsix.utilities.machine import environment
 
 ROWS = {"data.synthetic_rows": 300, "data.synthetic_dev_rows": 1}
@@ -34,8 +35,11 @@ def bench_train(config: Config, seeds: int, warm: int = 0, runs: int = 1) -> dic
     learners, step = create_learners(dataset.domain, config, jnp.tile(jnp.arange(seeds), runs)), 0
     rates = [config.training.learning_rate / (1 + number) for number in range(runs)]
     configs = [override(config, {"training.learning_rate": rate}) for rate in rates]
+    renaming = make_renaming(domain, dataset.words) if config.training.symmetry else None
     data = make_members(configs, [range(seeds)] * runs), dataset.words.vectors, dataset.arrays(dataset.examples)
-    learners, members, vectors, examples = replicate((learners, *data), dataset.domain, config.training.batch)
+    learners, members, vectors, examples, renaming = replicate(
+        (learners, *data, renaming), dataset.domain, config.training.batch
+    )
     steps = STEPS if jax.default_backend() == "cpu" else config.run.chunk
     compiled, compile_seconds = compile_apart(
         train_chunk,
@@ -46,6 +50,7 @@ def bench_train(config: Config, seeds: int, warm: int = 0, runs: int = 1) -> dic
         vectors,
         examples,
         jnp.int32(step),
+        renaming,
         steps=steps,
         critic_ranks=config.training.critic,
         at_once=learners_at_once([range(seeds)] * runs),
@@ -53,7 +58,7 @@ def bench_train(config: Config, seeds: int, warm: int = 0, runs: int = 1) -> dic
 
     def chunk() -> Metrics:
         nonlocal learners, step
-        learners, metrics = compiled(learners, members, vectors, examples, jnp.int32(step))
+        learners, metrics = compiled(learners, members, vectors, examples, jnp.int32(step), renaming)
         step += steps
         return metrics
 

@@ -11,6 +11,7 @@ import typer
 
 from vbsix import __version__
 from vbsix.cli import bench, config, data
+from vbsix.cli.ceiling import ceiling
 from vbsix.cli.compare import compare
 from vbsix.cli.demo import demo
 from vbsix.cli.evaluate import evaluate
@@ -42,6 +43,7 @@ app.command()(plot)
 app.command()(report)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(ceiling)
 app.command()(parse)
 app.command()(serve)
 app.command()(export)

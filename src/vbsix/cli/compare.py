@@ -11,6 +11,7 @@ import typer
 
 from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
 from vbsix.cli.evaluate import BEST_HELP, ENSEMBLE_HELP, new_table
+from vbsix.domains.names import base_name
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 from vbsix.utilities.numbers import percent
@@ -54,7 +55,7 @@ def compare(
         for path in (first, second)
     ]
     one, other = (parsers[0] for parsers in by_run)
-    if one.domain.name != other.domain.name:
+    if base_name(one.domain.name) != base_name(other.domain.name):
         raise VbsixError(f"{first} is for {one.domain.name}, {second} for {other.domain.name}: they share no rows.")
     sources = [data] if data else sorted({run_source(path) for path in (first, second) if path.is_dir()})
     if len(sources) != 1:

@@ -11,7 +11,7 @@ from vbsix.utilities.errors import UnknownName, VbsixError
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
 
-DOMAIN_HELP = "alchemy, scene, tangrams or MODULE:CLASS for a domain of your own."
+DOMAIN_HELP = "alchemy, scene, tangrams, NAME-where or MODULE:CLASS for a domain of your own."
 MODEL_HELP = "A run's folder, an exported model, or one that comes with vbsix: alchemy, scene, tangrams."
 
 

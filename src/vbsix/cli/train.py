@@ -32,7 +32,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="[DOMAIN]",
-            help="tangrams (the default), alchemy, scene or MODULE:CLASS for a domain of your own.",
+            help="tangrams (the default), alchemy, scene, NAME-where or MODULE:CLASS for a domain of your own.",
             autocompletion=complete_domain,
         ),
     ] = None,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from vbsix.config.schema import Config, override
 from vbsix.data.examples import PAPER_SETTINGS
+from vbsix.domains.names import base_name
 from vbsix.utilities.errors import UnknownName
 
 Settings = Mapping[str, Any]
@@ -83,11 +84,12 @@ VARIANTS: Mapping[str, Settings] = {
     "oov-words": {"data.oov_min_count": 3},
     "init-0.1": {"network.initialisation": "small", "network.token_init_std": 0.1},
     "suffixes": {"data.suffixes": True, "training.curriculum_steps": 2000, "training.decay_share": 0.3},
+    "symmetry": {"training.symmetry": True},
     "prior-work": {"data.split": "train-orig", "data.lengths": (0,)},  # 0: the whole row
 }
 """Named changes, in the order in which they apply: sequences as long as SCONE's (on the built-in corpus), a wider beam,
 vectors for out-of-vocabulary words, a larger initial scale of token embeddings, suffix examples with a curriculum and a
-decaying learning rate, the training examples of prior work."""
+decaying learning rate, random permutations of interchangeable constants, the training examples of prior work."""
 VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
     ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
 }
@@ -155,7 +157,8 @@ def preset(
     """The settings of a method with a recipe and a variant.
 
     Args:
-        domain: its name; a domain that the paper does not have gets the defaults.
+        domain: its name; a domain that the paper does not have gets the defaults, a language that remembers where those
+            of the paper's domain.
         method: a key of `METHODS`; None for the default of this kind of data.
         recipe: a key of `RECIPES`.
         variant: keys of `VARIANTS` joined by `+`, in any order; empty for none.
@@ -169,7 +172,7 @@ def preset(
         _find("variant", name, VARIANTS)
     variants = [name for name in VARIANTS if name in given]
     for name in variants:
-        settings |= {**VARIANTS[name], **VARIANT_BY_DOMAIN.get((name, domain), {})}
+        settings |= {**VARIANTS[name], **VARIANT_BY_DOMAIN.get((name, base_name(domain)), {})}
     if recipe == "published":
         settings |= PUBLISHED_SIZES
         if settings["search.space"] == "program":
@@ -191,6 +194,7 @@ def data_kind(source: str) -> DataKind:
 
 
 def _sizes(domain: str, method: str, recipe: str, data: DataKind) -> dict[str, Any]:
+    domain = base_name(domain)
     if data == "json-lines":
         return dict(JSON_LINES)
     if data == "synthetic":

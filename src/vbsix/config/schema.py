@@ -85,6 +85,11 @@ class TrainingConfig:
         below=1,
         input_of="step",
     )
+    symmetry: bool = setting(
+        False,
+        "Permute the interchangeable constants that the domain declares, such as colours, in words, world and target; "
+        "a random permutation for each example of each step.",
+    )
     value_ranking_start: int = setting(5000, "Step from which the critic ranks.", least=0, input_of="step")
     policy_states: int = setting(
         256, "Limit on the states per example on which the policy is updated in one step.", least=1

@@ -14,13 +14,13 @@ import numpy as np
 from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, suffixes, targets_of, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
-from vbsix.data.scone import load_split, scone_folder
+from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import Words, load_vectors, load_words, random_words
 from vbsix.domains.base import Domain
 from vbsix.domains.probing import Advice, Trial, advise, probe, summarise
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import is_built_in
-from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.errors import UnknownName, VbsixError
 
 SYNTHETIC = "synthetic"
 """The name of the built-in corpus."""
@@ -102,21 +102,17 @@ def load_dataset(
     """
     unread: list[Row] = []
     vectors = None
+    _require_corpus(domain, source)
     if source == SYNTHETIC:
-        if not is_built_in(domain):
-            raise VbsixError(f"there is no built-in corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
         train, splits = _synthetic(config, domain.name)
     elif source.endswith(SUFFIX):
         train, splits = _json_lines(config, source, domain)
     else:
-        folder = Path(source)
-        if not folder.is_dir():
-            wanted = f"a folder with SCONE's files, a file of JSON lines (*{SUFFIX}), or `{SYNTHETIC}`"
-            raise VbsixError(f"{source}: {no_folder(folder)}; give {wanted}.")
+        folder = _open_folder(source)
         train = load_split(folder, domain, config.split)
         splits = {"dev": Split(load_split(folder, domain, "dev"))}
         # The vocabulary covers what a parser may ever read. Of test, only the words are read here.
-        has_test = (scone_folder(folder) / f"{domain.name}-test.tsv").exists()
+        has_test = split_file(folder, domain, "test").exists()
         unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
     every = train
@@ -143,6 +139,30 @@ def load_dataset(
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
     waypoints = targets_of(examples) if config.waypoints else None
     return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train), waypoints)
+
+
+def rows_of(domain: Domain, source: str, split: str) -> tuple[list[Row], Sequence[Row]]:
+    """The training rows of a data set and those of another split, without a vocabulary. Arguments as above."""
+    config = DataConfig()
+    if source == SYNTHETIC or source.endswith(SUFFIX):
+        _require_corpus(domain, source)
+        train, splits = _synthetic(config, domain.name) if source == SYNTHETIC else _json_lines(config, source, domain)
+        if split not in splits:
+            raise UnknownName("split of this data", split, splits)
+        return train, splits[split].rows
+    return load_split(_open_folder(source), domain, "train"), load_split(Path(source), domain, split)
+
+
+def _require_corpus(domain: Domain, source: str) -> None:
+    if source == SYNTHETIC and not is_built_in(domain):
+        raise VbsixError(f"there is no built-in corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
+
+
+def _open_folder(source: str) -> Path:
+    if not Path(source).is_dir():
+        wanted = f"a folder with SCONE's files, a file of JSON lines (*{SUFFIX}), or `{SYNTHETIC}`"
+        raise VbsixError(f"{source}: {no_folder(Path(source))}; give {wanted}.")
+    return Path(source)
 
 
 def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], list[Row]]:

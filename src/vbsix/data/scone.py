@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vbsix.data.examples import PAPER_SETTINGS, Example, Row, prefixes, whole_rows
 from vbsix.domains.base import Domain
+from vbsix.domains.names import base_name
 from vbsix.utilities.errors import InvalidData, InvalidWorld, UnknownName
 
 SPLITS = ("train", "dev", "test", "train-orig")
@@ -27,7 +28,7 @@ def load_examples(directory: Path, domain: Domain, split: str) -> list[Example]:
 
 def to_examples(rows: list[Row], domain_name: str, split: str) -> list[Example]:
     """The examples of a split's rows: the paper's prefixes for its domains and splits, else whole rows."""
-    setting = PAPER_SETTINGS.get(domain_name)
+    setting = PAPER_SETTINGS.get(base_name(domain_name))
     if setting and split == "train":
         return prefixes(rows, setting.training)
     if setting and split in ("dev", "test"):
@@ -36,16 +37,24 @@ def to_examples(rows: list[Row], domain_name: str, split: str) -> list[Example]:
 
 
 def load_split(directory: Path, domain: Domain, split: str) -> list[Row]:
-    """The rows of `<domain>-<split>.tsv`, which lies in the folder or in its `scone` folder."""
+    """The rows of `<domain>-<split>.tsv`, which lies in the folder or in its `scone` folder.
+
+    A language that remembers where reads the files of the paper's domain.
+    """
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
-    path = scone_folder(directory) / f"{domain.name}-{split}.tsv"
+    path = split_file(directory, domain, split)
     rows, problems = _read(path, domain)
     if not rows and len(problems) >= ALL_WRONG:
         problems = [f"{path}: not a file of {domain.name}, none of its lines has its form", problems[0]]
     if problems:
         raise InvalidData(problems)
     return rows
+
+
+def split_file(directory: Path, domain: Domain, split: str) -> Path:
+    """Where a split is, whether or not it is there."""
+    return scone_folder(directory) / f"{base_name(domain.name)}-{split}.tsv"
 
 
 def scone_folder(directory: Path) -> Path:

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix.domains.stack import (
+    ALL,
+    AMOUNT,
     COLOUR,
     FRACTION,
     LAST,
@@ -21,12 +23,15 @@ from vbsix.domains.stack import (
     positions,
     put,
 )
+from vbsix.domains.symmetry import Symmetry, colour_words
 from vbsix.domains.worlds import split_positions
 from vbsix.utilities.errors import InvalidWorld, shorten
 
 BEAKERS = 7
 CAPACITY = 4
 COLOURS = "rygopb"
+NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple"}
+"""Of the colours that are interchangeable. Brown is not one of them: it is what mixing makes."""
 BROWN = COLOURS.index("b") + 1
 LETTERS = str.maketrans("0123456", "_" + COLOURS)
 """What a world's text shows for each octal digit; an empty beaker is the number 0."""
@@ -55,6 +60,17 @@ def of_colour(machine: Machine) -> None:
 
 
 def drain(machine: Machine):
+    world, (position, drained), _ = drain_amount(machine)
+    return world, (position, drained)
+
+
+def drain_and_keep_all(machine: Machine):
+    """The history records X1/1 as it is, and not the number of units that it was."""
+    world, (position, drained), is_all = drain_amount(machine)
+    return world, (position, jnp.where(is_all, ALL, drained))
+
+
+def drain_amount(machine: Machine):
     kind, payload = machine.pop("an amount", NUMBER, FRACTION)
     position = machine.pop_object()
     beaker = at(machine.world, position)
@@ -64,7 +80,7 @@ def drain(machine: Machine):
     machine.require((kind == FRACTION) | (payload != LAST), lambda: "an amount of -1 means nothing")
     machine.require(drained <= units, lambda: f"beaker {int(position)} holds {int(units)}, not {int(drained)}")
     left = beaker % (1 << 3 * jnp.maximum(units - drained, 0))
-    return put(machine.world, position, left), (position, drained)
+    return put(machine.world, position, left), (position, drained), kind == FRACTION
 
 
 def pour(machine: Machine):
@@ -106,6 +122,7 @@ class Alchemy(StackDomain):
     history_tokens = 3
     elements = BEAKERS
     attributes = {"position": BEAKERS, "colour": len(COLOURS) + 1, "amount": CAPACITY + 1}
+    symmetries = (Symmetry(tuple(NAMES), colour_words(NAMES, p=["violet"])),)
 
     def present(self, world):
         return jnp.ones(BEAKERS, bool)
@@ -124,6 +141,10 @@ class Alchemy(StackDomain):
     def describe_gone(self, identity):
         return jnp.zeros(3, jnp.int32)  # beakers never leave
 
+    def permute_world(self, world, tokens):
+        units = [world >> 3 * place & 7 for place in range(CAPACITY)]
+        return sum(self.permute_colours(colour, tokens) << 3 * place for place, colour in enumerate(units))
+
     def parse_world(self, text):
         world = np.zeros(BEAKERS, np.int32)
         for place, content in enumerate(split_positions(text, fewest=BEAKERS, most=BEAKERS)):
@@ -140,3 +161,13 @@ class Alchemy(StackDomain):
     def format_world(self, world):
         units = [f"{beaker:o}"[::-1].translate(LETTERS) for beaker in np.asarray(world).tolist()]
         return " ".join(f"{n}:{content}" for n, content in enumerate(units, start=1))
+
+
+class AlchemyWhere(Alchemy):
+    """Alchemy, where the history keeps "all of it" as such. Beakers never move, so no token asks where they were."""
+
+    name = "alchemy-where"
+    actions = {
+        **Alchemy.actions,
+        "ADrain": Action(drain_and_keep_all, (ONE, (NUMBER, FRACTION)), (OBJECT, AMOUNT)),
+    }

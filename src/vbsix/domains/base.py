@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, UInt32
 
+from vbsix.domains.symmetry import Symmetry
 from vbsix.utilities.errors import InvalidWorld
 
 State = Any
@@ -64,6 +65,8 @@ class Domain(abc.ABC):
     """How many of the last commands a policy with context sees."""
     command_fields: Mapping[str, int] = {}
     """For each field of such a command, how many ids it has besides 0 (none)."""
+    symmetries: Sequence[Symmetry] = ()
+    """Constants that are interchangeable. With any, `permute` is needed, too."""
     compiled: bool = True
     """Whether all of it is JAX; what asks the host is never done on several devices at once."""
 
@@ -124,6 +127,10 @@ class Domain(abc.ABC):
         Like all that a policy sees, it must be the same for states with equal keys.
         """
         return ContextObservation(jnp.zeros((0, 0), jnp.int32), self.observe_world(state))
+
+    def permute(self, world: Any, target: Target, tokens: Int[Array, " A"]) -> tuple[Any, Target]:
+        """A world and a target with interchangeable constants exchanged: `tokens` has the new token of each token."""
+        raise NotImplementedError(f"{type(self).__name__} declares symmetries, but has no method permute.")
 
     @abc.abstractmethod
     def parse_world(self, text: str) -> Any:

@@ -34,6 +34,7 @@ from vbsix.domains.interning import (
     describe_error,
     freeze,
 )
+from vbsix.domains.symmetry import rename
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
 FULL_TABLE, KEPT_TABLES, KEPT_STATES = 1 << 19, 4, 1 << 20
@@ -68,7 +69,9 @@ class PythonDomain(Domain):
     `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
     None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
     is seldom as good. `name` names the domain; the class's own name does else. `valid_tokens(state)` is optional: it
-    gives the tokens to try in a state, and saves calls of `step` with the others.
+    gives the tokens to try in a state, and saves calls of `step` with the others. `symmetries` lists
+    constants that are interchangeable, each a `Symmetry`; in contexts and targets, they are the texts that equal their
+    tokens.
 
     A class that knows better can give `observe`, `observe_world` and `observe_target` as `Domain` has them, as nested
     lists, with `slots`, `objects`, `elements`, `values` and `attributes`.
@@ -86,6 +89,7 @@ class PythonDomain(Domain):
         self.features = look = choose_features(language)
         self.slots, self.objects, self.elements = look.slots, look.objects, look.elements
         self.values, self.attributes = look.values, look.attributes
+        self.symmetries = tuple(getattr(language, "symmetries", ()))
         self._width = SEEN + look.width
         self._contexts: list[str] = []
         self._context_numbers: dict[str, int] = {}
@@ -111,6 +115,15 @@ class PythonDomain(Domain):
         table, number = jnp.asarray(state)[:DONE]
         rows, valid = jax.pure_callback(self._expand_on_host, shapes, table, number, vmap_method="broadcast_all")
         return rows, valid
+
+    def permute(
+        self, world: Int[Any, ""], target: PythonTarget, tokens: Int[Array, " A"]
+    ) -> tuple[Int[Array, ""], PythonTarget]:
+        # One callback: a target must be known before the states that may match it are made.
+        shapes = jax.ShapeDtypeStruct((2,), jnp.int32), jax.ShapeDtypeStruct(target.seen.shape, jnp.int32)
+        given = jnp.asarray(world), target.number, tokens
+        numbers, seen = jax.pure_callback(self._permute_on_host, shapes, *given, vmap_method="broadcast_all")
+        return numbers[0], PythonTarget(numbers[1], seen)
 
     def instructions_done(self, state: Row) -> Int[Array, ""]:
         return jnp.asarray(state)[DONE]
@@ -232,6 +245,22 @@ class PythonDomain(Domain):
             except Exception as error:
                 self._keep(error)
         return rows[places.reshape(worlds.shape)]
+
+    def _permute_on_host(self, worlds: Any, targets: Any, tokens: Any) -> tuple[np.ndarray, np.ndarray]:
+        worlds, targets, tokens = (np.asarray(each) for each in (worlds, targets, tokens))
+        numbers = np.stack([worlds, targets], axis=-1)
+        seen = np.zeros((*worlds.shape, self.elements, len(self.attributes)), np.int32)
+        try:
+            for place in np.ndindex(worlds.shape):
+                order = zip(self.tokens, tokens[place].tolist(), strict=True)
+                names = {old: self.tokens[new] for old, new in order if old != self.tokens[new]}
+                world = self.parse_world(self.to_text(rename(json.loads(self._contexts[worlds[place]]), names)))
+                target = self.parse_target(self.to_text(rename(self._targets[int(targets[place])], names)))
+                numbers[place], seen[place] = (world, target.number), target.seen
+        except Exception as error:
+            with self._lock:
+                self._keep(error)
+        return numbers, seen
 
     def _expand_on_host(self, tables: Any, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
         tables, numbers = np.asarray(tables), np.asarray(numbers)

@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vbsix.domains.base import Domain
+from vbsix.domains.names import BUILT_IN
+from vbsix.domains.symmetry import symmetry_problems
 from vbsix.utilities.errors import UnknownName, VbsixError
 
-_BUILT_IN = {
-    "alchemy": "vbsix.domains.alchemy:Alchemy",
-    "scene": "vbsix.domains.scene:Scene",
-    "tangrams": "vbsix.domains.tangrams:Tangrams",
-}
 _registered: dict[str, Domain] = {}
 _origins: dict[str, str] = {}
 """Where domains were imported from, by their names."""
@@ -22,7 +19,7 @@ _origins: dict[str, str] = {}
 
 def available_domains() -> tuple[str, ...]:
     """Names that `get_domain` knows, sorted."""
-    return tuple(sorted({*_BUILT_IN, *_registered}))
+    return tuple(sorted({*BUILT_IN, *_registered}))
 
 
 def get_domain(name: str) -> Domain:
@@ -30,14 +27,14 @@ def get_domain(name: str) -> Domain:
     if not isinstance(name, str) or name not in available_domains():
         raise UnknownName("domain", str(name), available_domains())
     if name not in _registered:
-        module, _, attribute = _BUILT_IN[name].partition(":")
+        module, _, attribute = BUILT_IN[name].partition(":")
         _registered[name] = getattr(importlib.import_module(module), attribute)()
     return _registered[name]
 
 
 def is_built_in(domain: Domain) -> bool:
     """Whether a domain is one of ours."""
-    return f"{type(domain).__module__}:{type(domain).__name__}" in _BUILT_IN.values()
+    return f"{type(domain).__module__}:{type(domain).__name__}" in BUILT_IN.values()
 
 
 def register_domain(domain: Domain) -> None:
@@ -75,6 +72,8 @@ def declaration_problems(domain: Domain) -> Iterator[str]:
         or not all(isinstance(name, str) and isinstance(count, int) and count > 0 for name, count in attributes.items())
     ):
         yield f"{kind}.attributes must map names to how many ids they have, not {attributes!r}."
+    for problem in symmetry_problems(domain.symmetries, tokens if isinstance(tokens, tuple) else ()):
+        yield f"{kind}.symmetries: {problem}."
 
 
 def import_domain(name: str) -> Domain:

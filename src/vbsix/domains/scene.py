@@ -12,6 +12,7 @@ from vbsix.domains.stack import (
     NUMBER,
     OBJECT,
     ONE,
+    PLACE,
     Action,
     Machine,
     Property,
@@ -22,11 +23,13 @@ from vbsix.domains.stack import (
     positions,
     put,
 )
+from vbsix.domains.symmetry import Symmetry, colour_words
 from vbsix.domains.worlds import split_positions
 from vbsix.utilities.errors import InvalidWorld, shorten
 
 STAGE = 10
 COLOURS = "rygopbe"
+NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple", "b": "blue"}
 NO_HAT = COLOURS.index("e") + 1
 LETTERS = "_" + COLOURS.replace("e", "_")
 """What a world's text shows for each shirt or hat."""
@@ -111,6 +114,8 @@ def create(machine: Machine):
     position = pop_free_position(machine)
     machine.require(shirt_colour != NO_HAT, lambda: "a shirt has a colour, 'e' is for hats")
     new = next_identity(machine)
+    if machine.domain.records_positions:
+        machine.require(new < PLACE, lambda: f"{PLACE} people have been on stage, and the history tells no more apart")
     return put(machine.world, position, person(new, shirt_colour, hat_colour)), (new,)
 
 
@@ -145,6 +150,7 @@ class Scene(StackDomain):
     history_tokens = 4
     elements = STAGE
     attributes = {"position": STAGE + 1, "shirt": len(COLOURS), "hat": len(COLOURS)}
+    symmetries = (Symmetry(tuple(NAMES), colour_words(NAMES)),)
 
     def present(self, world):
         return world != 0
@@ -160,6 +166,10 @@ class Scene(StackDomain):
 
     def describe_gone(self, identity_):
         return jnp.array([1, 0, 0])
+
+    def permute_world(self, world, tokens):
+        shirts, hats = (self.permute_colours(part(world), tokens) for part in (shirt, hat))
+        return person(identity(world), shirts, hats)
 
     def parse_world(self, text):
         world = np.zeros(STAGE, np.int32)
@@ -182,3 +192,10 @@ class Scene(StackDomain):
             f"{n}:{LETTERS[shirt(code)]}{LETTERS[hat(code)]}"
             for n, code in enumerate(np.asarray(world).tolist(), start=1)
         )
+
+
+class SceneWhere(Scene):
+    """Scene, with tokens for where the people of earlier commands were."""
+
+    name = "scene-where"
+    position_tokens = 2

@@ -38,6 +38,9 @@ ONE = (OBJECT, LIST)
 """What will do where one object is wanted."""
 LAST = 0
 """Payload of the number -1."""
+AMOUNT = GONE + 1
+"""An argument in the history that is a number, or `ALL` for the fraction; the stack has the one or the other."""
+ALL = 0
 
 Scalar = Int[Any, ""]
 Codes = Int[Any, "*shape"]
@@ -65,7 +68,7 @@ class Action(NamedTuple):
     """Pops the arguments, gives the new world and the arguments as the history records them."""
     takes: Takes
     arguments: tuple[int, ...]
-    """What the recorded arguments are: NUMBER, or OBJECT for an identity."""
+    """What the recorded arguments are: NUMBER, AMOUNT, or OBJECT for an identity."""
 
 
 Operation = Callable[["Machine"], None]
@@ -180,14 +183,15 @@ class Machine:
     def argument(self, entry: Codes, place: int) -> Codes:
         """An argument of a history entry: a number, or an object's identity."""
         recorded = entry_argument(entry, place)
-        return recorded % PLACE if self.domain.context else recorded
+        return recorded % PLACE if self.domain.records_positions else recorded
 
     def record(self, action: Action, arguments: tuple[Any, ...], world: Array) -> tuple[Any, ...]:
         """What the history records of an action's arguments; `world` is the world after it.
 
-        With context, an object is recorded with its position before the action; one that is new, with that after it.
+        Where positions are recorded, that of an object is its position before the action; of one that is new, the
+        position after it.
         """
-        if not self.domain.context:
+        if not self.domain.records_positions:
             return arguments
 
         def with_position(kind: int, argument: Any) -> Any:
@@ -218,7 +222,7 @@ class Machine:
 
 
 # A history entry is action * FIELD**2 + first argument * FIELD + second argument, and never 0: actions count from 1.
-# With context, an argument that is an object is identity + PLACE * its position.
+# Where positions are recorded, an argument that is an object is identity + PLACE * its position.
 PLACE = 1 << 8
 MOST_COMMANDS_WITH_CONTEXT = 240
 """Each can make a person with an identity of its own, which must stay below `PLACE`."""
@@ -302,12 +306,28 @@ def recall(place: int) -> Operation:
     return operation
 
 
+def recall_position(place: int) -> Operation:
+    """W1 and on: pushes the position that an argument of an earlier command had when the command came."""
+
+    def operation(machine: Machine) -> None:
+        entry = machine.pop_entry()
+        is_object = machine.domain.argument_kind(entry, place) == OBJECT
+        machine.require(is_object, lambda: f"argument {place} of that command is no {machine.domain.noun}")
+        machine.push(NUMBER, entry_argument(entry, place) // PLACE)
+
+    return operation
+
+
 def promising_stacks(domain: type[StackDomain]) -> Bool[np.ndarray, "kinds kinds kinds"]:
     """Which stacks, by the kinds of their elements, top first, some tokens could use up; 0 is an empty place.
 
     Of most stacks no action is made whatever follows, such as those with a number on top of a colour.
     """
     recalled = {kind for action in domain.actions.values() for kind in action.arguments}
+    if AMOUNT in recalled:
+        recalled = recalled - {AMOUNT} | {NUMBER, FRACTION}
+    if domain.position_tokens:
+        recalled |= {NUMBER}
     constants = {COLOUR} if domain.colours else set()
     constants |= {FRACTION} if domain.fractions else set()
     pushes: list[tuple[Takes, int]] = [((), kind) for kind in constants | {NUMBER, LIST}]
@@ -339,7 +359,7 @@ class StackDomain(Domain):
     objects = OBJECTS_SEEN
     commands = COMMANDS_SEEN
     context = False
-    """Whether the history also records where objects were, which a policy with context sees."""
+    """Whether a policy with context sees the states."""
 
     noun: ClassVar[str]
     """What an object is called in messages."""
@@ -351,6 +371,8 @@ class StackDomain(Domain):
     actions: ClassVar[Mapping[str, Action]]
     history_tokens: ClassVar[int]
     """How many of H0, H1, ... there are."""
+    position_tokens: ClassVar[int] = 0
+    """How many of W1, W2 there are, which push where an argument of an earlier command was."""
     promising: ClassVar[Bool[np.ndarray, "kinds kinds kinds"]]
     """See `promising_stacks`."""
 
@@ -367,6 +389,7 @@ class StackDomain(Domain):
             **{token: perform(code, action) for code, (token, action) in enumerate(cls.actions.items(), start=1)},
             "H0": repeat,
             **{f"H{place}": recall(place) for place in range(1, cls.history_tokens)},
+            **{f"W{place}": recall_position(place) for place in range(1, cls.position_tokens + 1)},
         }
         cls.tokens = tuple(cls.operations)
         cls.values = len(cls.colours) + (cls.largest_number + 1) + len(cls.fractions)
@@ -397,6 +420,11 @@ class StackDomain(Domain):
     @abc.abstractmethod
     def describe_gone(self, identity: Scalar) -> Int[Array, " attributes"]:
         """Attribute ids of an object that has left the world."""
+
+    @property
+    def records_positions(self) -> bool:
+        """Whether the history also records where objects were."""
+        return self.context or self.position_tokens > 0
 
     # The domain interface.
 
@@ -465,6 +493,17 @@ class StackDomain(Domain):
     def observe_target(self, target: Int[Any, " W"]) -> Int[Array, "elements attributes"]:
         return self.describe(target)
 
+    def permute(self, world: Any, target: Any, tokens: Int[Array, " A"]) -> tuple[Any, Any]:
+        return self.permute_world(world, tokens), self.permute_world(target, tokens)
+
+    def permute_world(self, world: Int[Any, " W"], tokens: Int[Array, " A"]) -> Int[Any, " W"]:
+        """A world with its colours exchanged."""
+        raise NotImplementedError
+
+    def permute_colours(self, colours: Codes, tokens: Int[Array, " A"]) -> Codes:
+        """The colours, 0 for none, with each exchanged for that of its new token. Colours are the first tokens."""
+        return jnp.concatenate([jnp.zeros(1, jnp.int32), tokens[: len(self.colours)] + 1])[colours]
+
     @functools.cached_property
     def _with_context(self) -> StackDomain:
         domain = copy.copy(self)
@@ -475,11 +514,14 @@ class StackDomain(Domain):
         return self if self.context else self._with_context
 
     def argument_kind(self, entry: Scalar, place: int) -> Scalar:
-        """The kind of an argument of a history entry: NUMBER or OBJECT, or 0 if there is none."""
+        """The kind of an argument of a history entry: NUMBER, FRACTION or OBJECT, or 0 if there is none."""
         kind = jnp.int32(0)
         for code, action in enumerate(self.actions.values(), start=1):
             if len(action.arguments) >= place:
-                kind += jnp.where(entry_action(entry) == code, action.arguments[place - 1], 0)
+                recorded = action.arguments[place - 1]
+                if recorded == AMOUNT:
+                    recorded = jnp.where(entry_argument(entry, place) == ALL, FRACTION, NUMBER)
+                kind += jnp.where(entry_action(entry) == code, recorded, 0)
         return kind
 
     def observe_context(self, state: StackState) -> ContextObservation:

@@ -83,3 +83,10 @@ class Tangrams(StackDomain):
 
     def format_world(self, world):
         return " ".join(f"{n}:{code - 1}" for n, code in enumerate(np.asarray(world).tolist(), start=1) if code)
+
+
+class TangramsWhere(Tangrams):
+    """Tangrams, with tokens for where the shapes of earlier commands were."""
+
+    name = "tangrams-where"
+    position_tokens = 2

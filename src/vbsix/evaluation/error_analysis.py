@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vbsix.domains.names import base_name
 from vbsix.evaluation.report import Prediction
 
 NOTHING = "nothing"
@@ -19,7 +20,7 @@ def kind_of_change(domain: str, before: str, after: str) -> str:
     """What a command did to a world, in a word."""
     if before == after:
         return NOTHING
-    return _KINDS.get(domain, lambda before, after: "change")(_cells(before), _cells(after))
+    return _KINDS.get(base_name(domain), lambda before, after: "change")(_cells(before), _cells(after))
 
 
 def _scene(before: list[str], after: list[str]) -> str:

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from vbsix.data.synthetic import Synthetic, generate
-from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.domains.execution import execute
+from vbsix.domains.names import base_name
 from vbsix.playground.messages import (
     MOST_UTTERANCES,
     READINGS,
@@ -88,7 +89,7 @@ def answer_explain(model: Model, request: ExplainRequest) -> Explanation:
     domain = model.parser.domain
     with naming("world"):
         domain.parse_world(request.world)
-    if model.domain not in GRAMMARS:
+    if not has_corpus(model.domain):
         return Explanation(reason=None)
     try:
         execute(domain, request.world, _usual_meaning(model, request.utterance))
@@ -114,7 +115,7 @@ def _colour(thing: str, name: str) -> str:
 
 def _in_plain_words(reason: str, domain: str) -> str:
     """A reason with the names of colours in place of their letters."""
-    names = ALCHEMY_NAMES if domain == "alchemy" else NAMES
+    names = ALCHEMY_NAMES if base_name(domain) == "alchemy" else NAMES
     reason = re.sub(r"\ba (shirt|hat) e\b", r"no \1", reason)
     return re.sub(r"\b(a shirt|a hat|only) ([rygopb])\b", lambda found: _colour(found[1], names[found[2]]), reason)
 

@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from vbsix import __version__
-from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.playground.answers import answer_explain, answer_parse, answer_search, random_rows
 from vbsix.playground.examples import EXAMPLES
 from vbsix.playground.feedback import Feedback
@@ -105,7 +105,7 @@ def create_app(
     async def give_random_world(model: Annotated[ModelName, Query()]) -> RandomWorld:
         """A random world of a model's domain, out of the built-in corpus."""
         domain = model_of(model).domain
-        if domain not in GRAMMARS:
+        if not has_corpus(domain):
             raise HTTPException(404, f"there are no random worlds of {domain}.")
         return RandomWorld(world=str(random.choice(random_rows(domain)).row.worlds[0]))
 
@@ -156,7 +156,7 @@ def _describe(model: Model, ready: bool) -> ModelInfo:
             KnownExample(title=one.title, world=one.world, utterances=list(one.utterances), target=one.target)
             for one in EXAMPLES.get(model.domain, ())
         ],
-        random=model.domain in GRAMMARS,
+        random=has_corpus(model.domain),
         ready=ready,
         accuracy={length: float(share) for length, share in model.accuracy.items()},
         provenance=provenance,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
-from vbsix.data.synthetic.corpus import GRAMMARS
+from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.playground import answers
 from vbsix.playground.messages import Beam, ExplainRequest, ParseRequest, SearchRequest
 from vbsix.playground.models import Model
@@ -74,7 +74,7 @@ class Preparation:
 
 def compile_parses(model: Model) -> None:
     """Compiles what a key press needs, so that the first is as quick as all others."""
-    if model.domain not in GRAMMARS:
+    if not has_corpus(model.domain):
         return
     search = _usual_search(model)
     said = search.utterances * answers.MOST_UTTERANCES
@@ -89,7 +89,7 @@ def compile_parses(model: Model) -> None:
 def compile_searches(models: Mapping[str, Model]) -> None:
     """Compiles what is asked for less often: explanations, and searches of all kinds, the usual ones first."""
     for model in models.values():
-        if model.domain in GRAMMARS:
+        if has_corpus(model.domain):
             search = _usual_search(model)
             request = ExplainRequest(model=model.name, world=search.world, utterance=search.utterances[0])
             answers.answer_explain(model, request)
@@ -97,7 +97,7 @@ def compile_searches(models: Mapping[str, Model]) -> None:
     rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
     for beam, critic in [*usual, *rest]:
         for model in models.values():
-            if model.domain in GRAMMARS and (critic or model.critic is not None):
+            if has_corpus(model.domain) and (critic or model.critic is not None):
                 request = _usual_search(model).model_copy(update={"beam": beam, "critic": critic})
                 answers.answer_search(model, request)
     _give_back_memory()

@@ -26,6 +26,7 @@ from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
 from vbsix.training.chunk import learner_shapes
 from vbsix.training.step import Learner
+from vbsix.training.symmetry import make_renaming
 from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.utilities.machine import environment
@@ -126,6 +127,8 @@ def create_run(
     if dataset is None:
         dataset = read_dataset(run, domain, words)
         warn_about_run(run, dataset)
+    if run.config.training.symmetry:
+        make_renaming(dataset.domain, dataset.words)  # raises now, and not when the folder is there
     description = {
         "vbsix": __version__,
         "seeds": list(run.seeds),

@@ -22,6 +22,7 @@ from vbsix.search.sharding import replicate
 from vbsix.training.chunk import Members, create_learners, learner_shapes, learners_at_once, make_members, train_chunk
 from vbsix.training.objective import Metrics
 from vbsix.training.step import Learner, whole_span
+from vbsix.training.symmetry import Renaming, make_renaming
 from vbsix.utilities.errors import VbsixError
 
 TRIED = 5
@@ -67,8 +68,10 @@ class Group:
         """The runs that have not failed, and their places."""
         return ((place, run) for place, run in enumerate(self.runs) if place not in failed)
 
-    def inputs(self) -> tuple[Members, Any, Arrays]:
-        """What a program takes: members, word vectors, and the examples of all datasets one behind the other."""
+    def inputs(self) -> tuple[Members, Any, Arrays, Renaming | None]:
+        """What a program takes: members, word vectors, the examples of all datasets one behind the other, and how
+        constants are permuted.
+        """
         most = max(dataset.most_instructions for dataset in self.distinct)
         arrays = [dataset.arrays(dataset.examples, most) for dataset in self.distinct]
         spans = None
@@ -78,7 +81,9 @@ class Group:
             spans = [of_dataset[self.distinct.index(dataset)] for dataset in self.datasets]
         examples = jax.tree.map(lambda *leaves: np.concatenate(leaves), *arrays)
         members = make_members([run.config for run in self.runs], [run.seeds for run in self.runs], spans)
-        return members, self.datasets[0].words.vectors, examples
+        words, domain = self.datasets[0].words, self.datasets[0].domain
+        renaming = make_renaming(domain, words) if self.runs[0].config.training.symmetry else None
+        return members, words.vectors, examples, renaming
 
     def evaluate(self, policies: Any) -> list[Accuracies]:
         """The accuracies of each run, on its own splits."""
@@ -160,7 +165,7 @@ def try_program(runs: Sequence[Run], datasets: Sequence[Dataset], steps: int = T
     """
     config, group, domain = runs[0].config, Group(runs, datasets), datasets[0].domain
     learners = group.start()
-    members, vectors, examples = replicate(group.inputs(), domain, config.training.batch)
+    members, vectors, examples, renaming = replicate(group.inputs(), domain, config.training.batch)
     begun = time.perf_counter()
     lowered = train_chunk.lower(
         domain,
@@ -170,6 +175,7 @@ def try_program(runs: Sequence[Run], datasets: Sequence[Dataset], steps: int = T
         vectors,
         examples,
         jnp.int32(0),
+        renaming,
         steps=steps,
         critic_ranks=config.training.critic,
         at_once=learners_at_once([run.seeds for run in runs]),
@@ -186,7 +192,7 @@ def try_program(runs: Sequence[Run], datasets: Sequence[Dataset], steps: int = T
         begun = time.perf_counter()
         with domain.alone():
             try:
-                learners, sums = compiled(learners, members, vectors, examples, jnp.int32(first))
+                learners, sums = compiled(learners, members, vectors, examples, jnp.int32(first), renaming)
                 jax.block_until_ready(sums)
             except jax.errors.JaxRuntimeError as error:
                 domain.raise_failure()

@@ -104,7 +104,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
     group = Group(runs, datasets)
     state = _restore(group)
     first = state.step
-    members, vectors, examples = replicate(group.inputs(), domain, batch)
+    members, vectors, examples, renaming = replicate(group.inputs(), domain, batch)
     at_once = learners_at_once([run.seeds for run in runs])
     watch = _Stopwatch(state.seconds)
     accuracies: list[Accuracies] = [{} for _ in runs]
@@ -161,6 +161,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                     vectors,
                     examples,
                     jnp.int32(state.step),
+                    renaming,
                     steps=stop - state.step,
                     critic_ranks=_critic_ranks(runs, state.step),
                     at_once=at_once,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from vbsix.domains.names import base_name
 from vbsix.show.svg.worlds import ALCHEMY_NAMES, NAMES
 
 NOTHING = "nothing changes"
@@ -36,7 +37,7 @@ def tell(domain: str, worlds: Sequence[str], commands: Sequence[str]) -> str | N
         worlds: the first world, and the world after each command.
         commands: the tokens of each command.
     """
-    change_of = _CHANGES.get(domain)
+    change_of = _CHANGES.get(base_name(domain))
     if change_of is None:
         return None
     try:
@@ -53,7 +54,7 @@ def _tell(
         return NOTHING
     change = change_of(before, after)
     recalled: Mapping[int, str] = {}
-    refers = any(token in ("H0", "H1", "H2", "H3") for token in commands[-1].split())
+    refers = any(token[0] in "HW" and token[1:].isdigit() for token in commands[-1].split())
     if refers and len(worlds) > 2 and worlds[-3] != worlds[-2]:
         recalled = change_of(_cells(worlds[-3]), before).after
     named = [recalled[place].format(name) if place in recalled else name for place, name in change.things]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from rich.text import Text
 
+from vbsix.domains.names import base_name
 from vbsix.show.svg.worlds import ALCHEMY_COLOURS, COLOURS
 
 _SHAPES = [("▲", "r"), ("◆", "g"), ("■", "y"), ("●", "b"), ("★", "p")]
@@ -17,7 +18,7 @@ def draw_world(domain: str, world: str) -> Text:
 
     The world is taken to be valid: `Domain.parse_world` is what checks it.
     """
-    return _PICTURES.get(domain, Text)(world)
+    return _PICTURES.get(base_name(domain), Text)(world)
 
 
 def _scene(world: str) -> Text:

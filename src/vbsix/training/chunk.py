@@ -22,6 +22,7 @@ from vbsix.domains.base import Domain
 from vbsix.search.packing import scan_packed
 from vbsix.training.objective import Metrics
 from vbsix.training.step import Learner, Span, create_learner, train_step
+from vbsix.training.symmetry import Renaming
 
 LEARNERS = "learners"
 """The axis over learners that take a step at the same time."""
@@ -87,6 +88,7 @@ def train_chunk(
     vectors: Float[Array, "V word"],
     examples: Arrays,
     first_step: Int[Array, ""],
+    renaming: Renaming | None = None,
     *,
     steps: int,
     critic_ranks: bool | None,
@@ -104,6 +106,7 @@ def train_chunk(
         vectors: the vectors of all words.
         examples: all training examples, of all runs.
         first_step: the number of the first step.
+        renaming: how to permute interchangeable constants; None to leave examples as they are.
         steps: how many steps.
         critic_ranks: whether the critic ranks; None if it does in some of the runs.
         at_once: how many learners take a step at the same time; None for all. See `learners_at_once`.
@@ -120,7 +123,11 @@ def train_chunk(
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), member.seed), number)
             ranks = number >= own.training.value_ranking_start if critic_ranks is None else critic_ranks
             return train_step(
-                domain, own, learner, vectors, examples, key, number, critic_ranks=ranks, span=member.span, axis=axis
+                *(domain, own, learner, vectors, examples, key, number),
+                critic_ranks=ranks,
+                span=member.span,
+                axis=axis,
+                renaming=renaming,
             )
 
         if at_once is None:

@@ -21,9 +21,12 @@ from vbsix.domains.base import Domain
 from vbsix.models.heads import Networks, create_networks, make_heads, read_example
 from vbsix.search.sharding import sharded_sum
 from vbsix.training.objective import Context, Mean, Metrics
+from vbsix.training.symmetry import Renaming, permute_example, sample_permutation
 from vbsix.utilities.settings import is_off
 from vbsix.utilities.trees import choose
 
+_PERMUTATION = 3
+"""What the randomness of permutations is derived with, so that a run without them is the same as ever."""
 Keys = Key[Array, " n"]
 """Randomness of the examples of a batch."""
 
@@ -76,6 +79,7 @@ def train_step(
     critic_ranks: bool | Bool[Array, ""],
     span: Span | None = None,
     axis: str | None = None,
+    renaming: Renaming | None = None,
 ) -> tuple[Learner, Metrics]:
     """Algorithm 2, lines 4-8: samples a batch, searches, and updates the networks.
 
@@ -90,12 +94,17 @@ def train_step(
         critic_ranks: whether the critic ranks states at this step.
         span: which of the examples are sampled from; None for all.
         axis: the name of the axis over learners, if searches shall end with the longest example of all their batches.
+        renaming: how to permute interchangeable constants; None to leave examples as they are.
     """
     size = config.training.batch
     batch_key, search_key, dropout_key = jax.random.split(key, 3)
     span = span or whole_span(examples)
     chosen = span.first + jax.random.randint(batch_key, (size,), 0, _count_examples(config, span, step))
     batch = choose(jax.tree.map(jnp.asarray, examples), chosen)
+    if renaming is not None:
+        permutation_keys = jax.random.split(jax.random.fold_in(key, _PERMUTATION), size)
+        tokens = jax.vmap(lambda key: sample_permutation(renaming, key))(permutation_keys)
+        batch = jax.vmap(lambda example, tokens: permute_example(domain, renaming, example, tokens))(batch, tokens)
     keys = jax.random.split(search_key, size), jax.random.split(dropout_key, size)
     objective = OBJECTIVES.get(config.training.objective)
 

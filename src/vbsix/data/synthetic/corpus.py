@@ -19,11 +19,18 @@ from vbsix.data.synthetic import alchemy, scene, tangrams
 from vbsix.data.synthetic.grammar import MOST_TOKENS, PHRASINGS, Grammar, cells
 from vbsix.domains.base import Domain, State
 from vbsix.domains.execution import run_batch
+from vbsix.domains.names import base_name
 from vbsix.domains.registry import get_domain
 from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.jax_settings import set_flags
 
 GRAMMARS = {"alchemy": alchemy.GRAMMAR, "scene": scene.GRAMMAR, "tangrams": tangrams.GRAMMAR}
+
+
+def has_corpus(domain_name: str) -> bool:
+    """Whether there is a built-in corpus for the domain of that name."""
+    return base_name(domain_name) in GRAMMARS
+
 
 _DESKS = 1024
 """How many rows are written side by side; always the same, so that the executor compiles once."""
@@ -47,7 +54,7 @@ def generate(domain_name: str, rows: int, seed: int, utterances: int = 5, phrasi
     """Makes rows of instructions, no two alike, and the same ones for the same arguments.
 
     Args:
-        domain_name: scene, alchemy or tangrams.
+        domain_name: scene, alchemy or tangrams. A language that remembers where has the rows of the paper's domain.
         rows: how many.
         seed: another seed gives other rows.
         utterances: instructions in a row.
@@ -57,6 +64,7 @@ def generate(domain_name: str, rows: int, seed: int, utterances: int = 5, phrasi
     Raises:
         VbsixError: an argument is wrong, or there are too few different rows.
     """
+    domain_name = base_name(domain_name)
     if domain_name not in GRAMMARS:
         raise UnknownName("domain", domain_name, GRAMMARS)
     if phrasings not in PHRASINGS:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vbsix.data.synthetic.corpus import Synthetic, generate
+from vbsix.domains.names import base_name
 from vbsix.utilities.errors import VbsixError
 
 SPLITS = {"train": 0.8, "dev": 0.1, "test": 0.1}
@@ -31,6 +32,7 @@ def write_corpus(domain_name: str, rows: int, seed: int, out: Path) -> list[Path
     """
     if rows < len(SPLITS):
         raise VbsixError(f"{rows} rows are too few for {len(SPLITS)} files, one row each at least.")
+    domain_name = base_name(domain_name)
     corpus = generate(domain_name, rows, seed, phrasings="seen")
     texts = {f"{domain_name}-{split}.tsv": _tsv(part) for split, part in _split(corpus).items()}
     header = {"format": FORMAT, "version": FORMAT_VERSION, "domain": domain_name, "rows": rows, "seed": seed}

@@ -199,7 +199,8 @@ export function worldView(label, onchange) {
   return {
     element,
     update(newDomain, newWorld, svg, canChange = true, shown = newWorld) {
-      [domain, world, editable] = [newDomain, newWorld, canChange];
+      // A language that remembers where has the worlds of the paper's domain.
+      [domain, world, editable] = [newDomain.replace(/-where$/, ""), newWorld, canChange];
       if (svg) show(figure, svg);
       figure.dataset.world = shown;
       if (document.activeElement !== input) input.value = newWorld;

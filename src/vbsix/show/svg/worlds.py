@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from vbsix.domains.names import base_name
 from vbsix.show.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
 
 # Bright enough to carry a dark letter.
@@ -33,12 +34,12 @@ def world_svg(domain: str, world: str) -> Picture:
     same size. The fragment uses no ids, classes or style sheets, so that any number of them fit on a page. What moves
     is marked by `data-piece`, which says what it looks like, so that a page can let it move.
     """
-    return _PICTURES.get(domain, _text)(world)
+    return _PICTURES.get(base_name(domain), _text)(world)
 
 
 def has_picture(domain: str) -> bool:
     """Whether worlds of the domain of that name are drawn."""
-    return domain in _PICTURES
+    return base_name(domain) in _PICTURES
 
 
 def world_html(domain: str, world: str) -> str:
