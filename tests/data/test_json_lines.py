@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from vbsix import InvalidData, PythonDomain, get_domain
+from vbsix.data.config import DataConfig
+from vbsix.data.dataset import load_dataset
 from vbsix.data.examples import whole_rows
 from vbsix.data.json_lines import hold_out, read_json_lines
 
@@ -95,3 +97,13 @@ def test_what_is_held_out_depends_on_the_examples_alone(tmp_path):
     assert {row.worlds for row in again} == {row.worlds for row in dev}
     with pytest.raises(InvalidData, match="too few"):
         hold_out(rows[:1], 0.1)
+
+
+def test_nothing_learns_from_targets_between_instructions(tmp_path):
+    line, domain = {"context": "1:0", "targets": ["1:1", "1:2", "1:3"], "target": "1:3"}, get_domain("tangrams")
+    path = write(tmp_path, *[line | {"instructions": [str(number), "b", "c"]} for number in range(4)])
+    whole = load_dataset(DataConfig(lengths=(0,), evaluation=(0,)), domain, str(path), word_size=4)
+    assert {example.target for example in whole.examples} == {"1:3"}
+    assert {row.worlds for row in whole.train.rows} == {("1:0", "1:1", "1:2", "1:3")}, "spurious programs are measured"
+    with pytest.raises(InvalidData, match="no world after utterance 2"):
+        load_dataset(DataConfig(lengths=(2,), evaluation=(0,)), domain, str(path), word_size=4)

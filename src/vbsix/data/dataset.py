@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,9 @@ def load_dataset(
         raise VbsixError(
             f"data.fold: {config.fold}, but data.folds is 0: say into how many folds the rows are divided."
         )
-    examples = prefixes(train, config.lengths)
+    # Worlds that JSON lines give between two instructions measure spurious programs; nothing learns from them.
+    learned = [_without_middle(row) for row in train] if source.endswith(SUFFIX) else train
+    examples = prefixes(learned, config.lengths)
     if config.suffixes:
         examples += suffixes(examples)
     if shortest_first:
@@ -139,6 +141,11 @@ def load_dataset(
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
     waypoints = targets_of(examples) if config.waypoints else None
     return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train), waypoints)
+
+
+def _without_middle(row: Row) -> Row:
+    """The row without the worlds between the first and the last one."""
+    return replace(row, worlds=(row.worlds[0], *[None] * (len(row.worlds) - 2), row.worlds[-1]))
 
 
 def rows_of(domain: Domain, source: str, split: str) -> tuple[list[Row], Sequence[Row]]:

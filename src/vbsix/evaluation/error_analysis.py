@@ -52,9 +52,10 @@ _KINDS: Mapping[str, Callable[[list[str], list[str]], str]] = {
 
 def arguments_of_change(domain: str, before: str, after: str) -> dict[str, str]:
     """What a command acted on, by name: the beaker, the amount, the position; empty where it is not known."""
-    if before == after or domain not in _ARGUMENTS:
+    arguments = _ARGUMENTS.get(base_name(domain))
+    if before == after or arguments is None:
         return {}
-    return _ARGUMENTS[domain](_cells(before), _cells(after), kind_of_change(domain, before, after))
+    return arguments(_cells(before), _cells(after), kind_of_change(domain, before, after))
 
 
 def _scene_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
