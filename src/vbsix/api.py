@@ -51,6 +51,8 @@ class Progress:
     """By split, number of utterances and seed, at the steps at which the run is evaluated."""
 
 
+VOCABULARY = ("data.vectors", "data.glove_words", "data.oov_min_count", "data.normalise")
+"""Settings that make the vocabulary of a run."""
 Callback = Callable[[Progress], Any]
 """Called with every row of metrics and every evaluation; returning True stops the run, which can be resumed."""
 
@@ -393,7 +395,10 @@ def continue_config(
     given |= _resolved(given)
     if (wanted := domain or given.get("domain", trained.domain)) != trained.domain:
         raise VbsixError(f"the policy was trained for {trained.domain}, not for {wanted}.")
-    return require_sense(override(trained, given))
+    config = require_sense(override(trained, given))
+    if changed := next((name for name in VOCABULARY if name in changes(trained, config)), None):
+        raise VbsixError(f"{changed}: a run that continues a policy has the policy's vocabulary.")
+    return config
 
 
 def choose_stages(stages: str | Path | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

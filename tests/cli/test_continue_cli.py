@@ -42,6 +42,7 @@ def test_the_command_line_continues(vbsix, first, tmp_path):
     assert "is for the domain 'tangrams', not for 'scene'" in ended.err
 
 
+@pytest.mark.slow
 def test_a_sweep_continues_each_of_its_runs(vbsix, first, tmp_path):
     out = tmp_path / "sweep"
     ended = vbsix("train", f"--from={first}", "--vary=network.context=0,4", "--steps=1", f"--out={out}", "--quiet")
@@ -66,6 +67,7 @@ def test_the_command_line_trains_in_stages(vbsix, first, tmp_path):
     assert (ended.code, ended.err) == (2, "error: --stages does not go with --vary, --folds or --dry-run.\n")
 
 
+@pytest.mark.slow
 def test_python_trains_in_stages(first, tmp_path):
     stages = [{"training.steps": 1}, {"network.context": 4}]
     trained = library.train(

@@ -124,7 +124,10 @@ def test_an_address_is_its_own_name(host, named):
 
 def test_without_a_model_the_built_in_ones_are_served(vbsix, run, served):
     ended = vbsix("serve", "--port", "0")
-    assert (ended.code, ended.err) == (0, "getting ready: alchemy, scene, tangrams\n")
+    assert (ended.code, ended.err) == (
+        0,
+        "getting ready: alchemy.safetensors, scene.safetensors, tangrams.safetensors\n",
+    )
 
 
 def test_without_its_extra_it_names_it(vbsix, monkeypatch):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbsix.config.presets import DEFAULT_METHOD, METHODS, QUICK, RECIPES, VARIANTS, data_kind, preset
-from vbsix.config.schema import Config, changes, flatten, names, override, to_settings
+from vbsix.config.schema import Config, changes, flatten, names, override, require_sense, to_settings
 from vbsix.config.toml import read_assignments, read_toml, to_toml
 from vbsix.data.examples import PAPER_SETTINGS
 from vbsix.search.config import SELECTION_RULES
@@ -254,3 +254,16 @@ def test_a_registered_part_is_a_choice(monkeypatch):
     SELECTION_RULES.register("mine", object())
     assert override(Config(), {"search.selection": "mine"}).search.selection == "mine"
     assert "One of: epsilon-greedy, stochastic, mine." in unwrap(to_toml(Config()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"training.symmetry": True, "data.waypoints": True}, "waypoints are not permuted"),
+        ({"training.length_penalty": 0.5, "training.programs": "extracted"}, "no effect on extracted programs"),
+        ({"training.context_dropout": 0.5}, "the policy sees no context"),
+    ],
+)
+def test_settings_that_would_do_nothing_or_harm_are_refused(settings, message):
+    with pytest.raises(VbsixError, match=message):
+        require_sense(override(Config(), settings))

@@ -283,3 +283,8 @@ def test_in_a_fresh_process_an_unknown_sentence_is_not_certain(tmp_path):
     answer = json.loads(done.stdout)
     assert answer["confidence"] < 0.9
     assert len({reading["worlds"][-1] for reading in answer["readings"]}) == len(answer["readings"]) == 3
+
+
+def test_large_whole_numbers_are_not_rounded():
+    assert freeze(123456789012.0) == freeze(123456789012) != freeze(123456789013.0)
+    assert freeze(0.1 + 0.2) == freeze(0.3) != freeze(0.31)

@@ -57,3 +57,8 @@ def test_rows_are_paired():
     assert found.interval == pytest.approx((0.04 - half, 0.04 + half), abs=0.006)
     swapped = compare([predicted(*after.tolist())], [predicted(*before.tolist())])["1"]
     assert swapped.interval == pytest.approx((-found.interval[1], -found.interval[0]), abs=0.006)
+
+
+def test_few_rows_that_are_all_alike_are_not_clear():
+    found = compare([predicted(False, False, False)], [predicted(True, True, True)])
+    assert found["1"].difference == 1 and not found["1"].clear

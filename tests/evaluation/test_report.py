@@ -74,7 +74,7 @@ def test_a_report_sums_up_by_hand():
     assert found.examples == {"1": 2, "2": 2}
     assert found.accuracy == {"1": [1.0, 0.5], "2": [1.0, 0.5]}
     assert found.intermediate == {"1": [2 / 3, 1.0], "2": [1.0, 0.5]}  # of the predictions for whole rows
-    assert found.spurious == {"1": [0.0, 0.0], "2": [0.5, 0.0]}
+    assert found.spurious == {"1": [None, None], "2": [0.5, 0.0]}
     assert found.seed_intervals["1"][0] == pytest.approx((2 / (2 + 1.96**2), 1.0))
     low, high = found.intervals["2"]
     assert 0.5 <= low < 0.75 < high <= 1.0

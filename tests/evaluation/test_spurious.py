@@ -77,7 +77,7 @@ def measure(measured: Any, programs: list[list[str]], rows: list[Row]) -> Any:
         ((True, True), False),
         ((False, True), True),
         ((True, False, True), True),
-        ((True,), False),
+        ((True,), None),  # no world in between
         ((True, False), None),  # not even right
         ((None, True), None),  # nobody knows
         ((True, None), None),

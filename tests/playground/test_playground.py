@@ -21,7 +21,8 @@ from vbsix.models import Policy
 from vbsix.playground.answers import answer_explain
 from vbsix.playground.app import create_app
 from vbsix.playground.examples import EXAMPLES
-from vbsix.playground.messages import ExplainRequest
+from vbsix.playground.feedback import Feedback
+from vbsix.playground.messages import ExplainRequest, FeedbackRequest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.preparing import Preparation, compile_searches
 from vbsix.playground.searching import search
@@ -277,6 +278,35 @@ def test_wrong_corrections_are_refused(models, tmp_path, server):
     assert not list(tmp_path.iterdir())
     off = httpx.post(f"{server}/api/feedback", json={**GOOD, "target": TARGET})
     assert off.status_code == 404 and "--feedback" in off.json()["detail"]
+
+
+def test_only_json_is_accepted(server):
+    """A page of another site can send anything else without asking first."""
+    answer = httpx.post(f"{server}/api/parse", content=json.dumps(GOOD), headers={"content-type": "text/plain"})
+    assert answer.status_code == 415 and "application/json" in answer.json()["detail"]
+
+
+def test_corrections_of_a_python_language_hold_values(tmp_path):
+    class Counter:
+        tokens, max_tokens_per_instruction = ("up",), 1
+
+        def start(self, context):
+            return (context["n"], 0)
+
+        def step(self, state, token):
+            return (state[0] + 1, state[1] + 1)
+
+        def instructions_done(self, state):
+            return state[1]
+
+        def denotation(self, state):
+            return {"n": state[0]}
+
+    model = Model("counter", replace(vbsix.load("tangrams"), domain=PythonDomain(Counter)))
+    request = FeedbackRequest(model="counter", world='{"n": 1}', utterances=["one more"], target='{"n": 2}')
+    assert Feedback(tmp_path).save(model, request) == 1
+    (row,) = read_json_lines(next(tmp_path.iterdir()), vbsix.PythonDomain(Counter))
+    assert row.worlds == ('{"n": 1}', '{"n": 2}')
 
 
 def test_the_page_answers_head(server):

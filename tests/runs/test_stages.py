@@ -15,7 +15,7 @@ from vbsix.config.toml import read_stages
 from vbsix.domains.registry import get_domain
 from vbsix.parsing.loading import load
 from vbsix.runs.checkpoints import to_tensors
-from vbsix.runs.folder import Run, load_best, open_run
+from vbsix.runs.folder import Run, create_run, load_best, open_run
 from vbsix.runs.loop import Interrupted
 from vbsix.runs.metrics import read_metrics
 from vbsix.runs.stages import create_stages, open_stages, plan_stages, train_stages
@@ -109,6 +109,8 @@ def test_a_stage_has_the_settings_of_the_one_before(tmp_path):
     [
         ({"training.step": 1}, "stage 2: unknown setting 'training.step'"),
         ({"method": "mml"}, "stage 2: method is the same in all stages"),
+        ({"data.dev_share": 0.3}, r"stage 2: data\.dev_share is the same in all stages"),
+        ({"data.oov_min_count": 3}, r"stage 2: data\.oov_min_count is the same in all stages"),
         ({"training.objective": "reinforce"}, r"stage 2: training\.critic: the objective reinforce"),
     ],
 )
@@ -128,6 +130,9 @@ def test_a_file_of_stages(tmp_path):
         file.write_text(text)
         with pytest.raises(VbsixError, match="has no stages"):
             read_stages(file)
+    file.write_text("[training]\nsteps = 7\n[[stages]]\n[[stages]]\n")
+    with pytest.raises(VbsixError, match=r"training\.steps is in no stage"):
+        read_stages(file)
 
 
 def test_named_schedules_are_settings(tmp_path):
@@ -147,5 +152,7 @@ def test_a_folder_in_use_is_refused(left_alone):
     folder, _ = left_alone
     with pytest.raises(VbsixError, match="is in use already"):
         begin(folder, {})
+    with pytest.raises(VbsixError, match="holds a run already"):
+        create_run(Run(folder, LOOP_CONFIG, (0,), "synthetic"))
     description = json.loads((folder / "stages.json").read_text())
     assert len(description["stages"]) == 2

@@ -60,7 +60,13 @@ def compare(
     sources = [data] if data else sorted({run_source(path) for path in (first, second) if path.is_dir()})
     if len(sources) != 1:
         raise VbsixError("the runs do not name the same data; say with --data on which to compare them.")
-    rows = read_split(one.domain, one.config, sources[0], split, own=data is None)
+    rows, others = (
+        read_split(parser.domain, parser.config, sources[0], split, own=data is None) for parser in (one, other)
+    )
+    if [(row.worlds, row.utterances) for row in rows] != [(row.worlds, row.utterances) for row in others]:
+        raise VbsixError(
+            f"the runs do not have the same rows of {split}: one may have learned from those of the other. Give --data."
+        )
     predictions = [[predict_rows(parser, rows) for parser in parsers] for parsers in by_run]
     found = compare_predictions(*predictions)
     if as_json:

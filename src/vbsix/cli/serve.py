@@ -66,7 +66,8 @@ def serve(
         from vbsix.playground.app import create_app
         from vbsix.playground.preparing import Preparation
 
-        paths, own = [find_model(path) for path in models or pretrained_models()], own_domain(domain)
+        paths = [find_model(path) for path in models] if models else list(pretrained_models().values())
+        own = own_domain(domain)
         prepared = Preparation()
         app = create_app(prepared, hosts=hosts, feedback=feedback)
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30))

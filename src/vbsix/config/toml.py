@@ -57,7 +57,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_stages(path: Path) -> list[dict[str, Any]]:
     """The settings of each stage in a TOML file, in which a stage is a table `[[stages]]`."""
-    found = read_toml(path).get("stages")
+    tables = read_toml(path)
+    if wrong := sorted(name for name in tables if name.partition(".")[0] != "stages"):
+        raise VbsixError(f"{path}: {wrong[0]} is in no stage; write it below [[stages]], or give it with --set.")
+    found = tables.get("stages")
     if not isinstance(found, list) or not found or not all(isinstance(stage, dict) for stage in found):
         raise VbsixError(f"{path}: has no stages; write a table [[stages]] with settings for each.")
     return [dict(flatten(stage)) for stage in found]

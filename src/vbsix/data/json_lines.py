@@ -42,11 +42,9 @@ def read_json_lines(path: Path, domain: Domain) -> list[Row]:
             continue
         try:
             example = json.loads(line.decode())
-            reasons = list(_reasons(example))
+            reasons = list(_reasons(example)) or list(_language_reasons(domain, example))
         except (ValueError, RecursionError) as error:
             example, reasons = {}, [f"not JSON: {error}"]
-        if not reasons:
-            reasons = list(_language_reasons(domain, example))
         if not reasons:
             context, wrong_context = _text(domain, "context", example["context"], context_text)
             target, wrong_target = _text(domain, "target", example["target"], target_text)
@@ -104,8 +102,8 @@ def _reasons(example: Any) -> Iterator[str]:
 
 def _language_reasons(domain: Domain, example: dict[str, Any]) -> Iterator[str]:
     """Why the values of a line cannot be compared."""
-    for field in ("context", "target"):
-        if not _is_finite(example[field]):
+    for field in ("context", "target", "targets"):
+        if field in example and not _is_finite(example[field]):
             yield f"{field}: has NaN or Infinity in it, which JSON does not have, and which no denotation equals"
 
 
@@ -208,3 +206,5 @@ def _text(domain: Domain, field: str, value: Any, read: Callable[[str], str]) ->
         return read(domain.to_text(value)), None
     except InvalidWorld as error:
         return None, f"{field}: {error}"
+    except RecursionError:
+        return None, f"{field}: is nested too deeply"

@@ -162,7 +162,7 @@ def freeze(value: Any) -> Hashable:
     if isinstance(value, float):
         if value != value:
             raise VbsixError("NaN equals nothing, not even itself")
-        return float(f"{value:.{SIGNIFICANT}g}")
+        return int(value) if value.is_integer() else float(f"{value:.{SIGNIFICANT}g}")
     return value
 
 

@@ -33,9 +33,9 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Whether the interval leaves 0 out; one without width, of few rows that are all alike, says nothing."""
         low, high = self.interval
-        return low > 0 or high < 0
+        return low < high and (low > 0 or high < 0)
 
 
 def compare(first: BySeed, second: BySeed) -> dict[str, Difference]:

@@ -63,6 +63,11 @@ def _from_model(parser: Parser, path: Path, run: Run, dataset: Dataset) -> Mappi
     """The policies of a model, whose projection of words is recovered from the words that the data has, too."""
     known = {word: place for place, word in enumerate(parser.words.words)}
     shared = [(place, known[word]) for place, word in enumerate(dataset.words.words) if word in known]
+    if len(shared) < len(dataset.words.words) and len(shared) <= dataset.words.vectors.shape[1] + 1:
+        # Any vectors would fit the shared words, and say nothing of the others.
+        raise VbsixError(
+            f"{path}: shares only {len(shared)} words with the data, too few to learn how it reads others."
+        )
     here, there = (np.array(places) for places in zip(*shared, strict=True))
     vectors, members = dataset.words.vectors[here], _members(parser)
     projections = np.split(parser.words.vectors[there], len(members), axis=1)

@@ -176,6 +176,8 @@ class Parser:
 
     def _allowed(self, commands: Sequence[str], room: int) -> Bool[np.ndarray, "L A"]:
         """The tokens that programs may have at each place to begin with these commands."""
+        if not all(command.split() for command in commands):
+            raise VbsixError("the commands to begin with: one of them is empty.")
         tokens = " ".join(commands).split()
         length = room * self.domain.max_tokens_per_instruction
         if len(tokens) > length:

@@ -122,6 +122,10 @@ class KnownHosts:
         if scope["type"] == "http":
             name = re.sub(r":\d*$", "", Headers(scope=scope).get("host", "")).lower()
             app = app if name in self.hosts else _refuse(400, "this server does not answer to that name.")
+            kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+            if scope["method"] == "POST" and kind != "application/json":
+                # Pages of other sites can send all but JSON without asking first.
+                app = _refuse(415, "expected JSON: set the header Content-Type to application/json.")
         await app(scope, receive, send)
 
 

@@ -58,18 +58,26 @@ class Preparation:
     def _prepare(self, load: Load, say: Callable[[str], None], fail: Callable[[], None]) -> None:
         try:
             self.models.update(load())
-        except VbsixError as error:
-            self.failure = error
+        except Exception as error:
+            known = isinstance(error, VbsixError)
+            self.failure = error if known else VbsixError(f"the models cannot be loaded: {error!r}")
             fail()
             return
         for number, (name, model) in enumerate(self.models.items(), start=1):
             self.doing = f"compiling {name}, model {number} of {len(self.models)}"
-            compile_parses(model)
+            try:
+                compile_parses(model)
+                said = f"{name} is ready after {time.monotonic() - self._began:.0f} s"
+            except Exception as error:  # then requests compile what they need, and say what is wrong
+                said = f"{name} could not be compiled: {error}"
             self.ready.add(name)
-            say(f"{name} is ready after {time.monotonic() - self._began:.0f} s")
+            say(said)
         self.doing = None
-        compile_searches(self.models)
-        say("searches with any beam are ready")
+        try:
+            compile_searches(self.models)
+            say("searches with any beam are ready")
+        except Exception as error:
+            say(f"searches could not be compiled: {error}")
 
 
 def compile_parses(model: Model) -> None:

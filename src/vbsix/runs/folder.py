@@ -122,8 +122,10 @@ def create_run(
     start: Start | None = None,
 ) -> Dataset:
     """Makes the folder of a new run and reads its data, unless that is given."""
-    if (run.folder / "run.json").exists():
-        raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
+    for file in ("run.json", STAGES_FILE, SWEEP_FILE):
+        if (run.folder / file).exists():
+            raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
+    run.start.unlink(missing_ok=True)  # left by a call that was killed
     if dataset is None:
         dataset = read_dataset(run, domain, words)
         warn_about_run(run, dataset)
@@ -160,6 +162,9 @@ def extend_run(run: Run, steps: int) -> Run:
             "it cannot be trained further. Begin a new run with more steps."
         )
     extended = dataclasses.replace(run.config, training=dataclasses.replace(before, steps=steps))
+    if steps > before.steps:
+        for file in ("result.json", "confidence.json"):  # of the policies so far
+            (run.folder / file).unlink(missing_ok=True)
     description = read_json(run.folder / "run.json")
     write_json(run.folder / "run.json", {**description, "config": dataclasses.asdict(extended)})
     return dataclasses.replace(run, config=extended)

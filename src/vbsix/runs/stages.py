@@ -6,6 +6,7 @@ Each stage is a run with a folder of its own inside the folder of the stages.
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -35,8 +36,13 @@ from vbsix.runs.loop import Observer, Trained
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, write_json
 
-FIXED = ("domain", "method", "recipe", "variant")
-"""Names that are the same in all stages."""
+FIXED = (
+    *("domain", "method", "recipe", "variant"),
+    *("data.split", "data.folds", "data.fold", "data.dev_file", "data.dev_share", "data.synthetic_rows"),
+    *("data.vectors", "data.glove_words", "data.oov_min_count", "data.normalise"),
+)
+"""What is the same in all stages: a later stage must not be measured on what an earlier one has learned from, and the
+vocabulary is that of the first."""
 Observe = Callable[[Run, Dataset, int], AbstractContextManager[Observer]]
 """Opens a display of a stage, given the run, its data, and how many stages there are."""
 
@@ -80,6 +86,8 @@ def create_stages(
         if (folder / file).exists():
             raise VbsixError(f"{folder}: is in use already; give another folder, or continue it with --resume.")
     first = runs[0]
+    if (first.folder / "run.json").exists():  # a call was killed before it wrote the description
+        shutil.rmtree(first.folder)
     create_run(first, domain, words, start=start)
     configs = [dataclasses.asdict(run.config) for run in runs]
     description = {"vbsix": __version__, "seeds": list(first.seeds), "data": first.source, "stages": configs}

@@ -20,6 +20,7 @@ from vbsix.domains.base import Domain
 from vbsix.runs.checkpoints import checkpoint_steps
 from vbsix.runs.finish import measure_run
 from vbsix.runs.folder import (
+    STAGES_FILE,
     SWEEP_FILE,
     Run,
     Start,
@@ -85,7 +86,7 @@ def create_sweep(
     """Makes the folder of a new sweep, and those of its runs."""
     if not sweep.values:
         raise VbsixError("nothing varies: give values, or folds.")
-    for file in (SWEEP_FILE, "run.json"):
+    for file in (SWEEP_FILE, STAGES_FILE, "run.json"):
         if (sweep.folder / file).exists():
             raise VbsixError(f"{sweep.folder}: is in use already; give another folder, or continue it with --resume.")
     datasets = _Datasets(domain, words)

@@ -21,10 +21,12 @@ export function feedbackForm(request, outcome, domain, picture) {
   }
 
   async function correct() {
+    const done = h("button", { type: "button", onclick: save, disabled: true }, "Save this world");
     const view = worldView("Right world", async (world) => {
+      target = world; // the server checks it when it is saved: a target need not be a world to begin with
+      done.disabled = world === outcome;
       try {
         const { pictures } = await ask("/api/parse", { model: request.model, world, utterances: [] });
-        target = world;
         status.textContent = "";
         view.update(domain, world, pictures[world]);
       } catch ({ message }) {
@@ -32,7 +34,6 @@ export function feedbackForm(request, outcome, domain, picture) {
       }
     });
     view.update(domain, outcome, picture);
-    const done = h("button", { type: "button", onclick: save }, "Save this world");
     editor.replaceChildren(h("p", {}, "Change it to the world that should have come out:"), view.element, h("p", {}, done));
     editor.hidden = false;
   }
