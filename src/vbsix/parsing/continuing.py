@@ -65,9 +65,7 @@ def _from_model(parser: Parser, path: Path, run: Run, dataset: Dataset) -> Mappi
     shared = [(place, known[word]) for place, word in enumerate(dataset.words.words) if word in known]
     if len(shared) < len(dataset.words.words) and len(shared) <= dataset.words.vectors.shape[1] + 1:
         # Any vectors would fit the shared words, and say nothing of the others.
-        raise VbsixError(
-            f"{path}: shares only {len(shared)} words with the data, too few to learn how it reads others."
-        )
+        raise VbsixError(f"{path}: shares only {len(shared)} words with the data, too few to know how it reads others.")
     here, there = (np.array(places) for places in zip(*shared, strict=True))
     vectors, members = dataset.words.vectors[here], _members(parser)
     projections = np.split(parser.words.vectors[there], len(members), axis=1)
