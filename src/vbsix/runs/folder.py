@@ -125,7 +125,8 @@ def create_run(
     for file in ("run.json", STAGES_FILE, SWEEP_FILE):
         if (run.folder / file).exists():
             raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
-    run.start.unlink(missing_ok=True)  # left by a call that was killed
+    if run.start.exists():  # left by a call that was killed
+        run.start.unlink()
     if dataset is None:
         dataset = read_dataset(run, domain, words)
         warn_about_run(run, dataset)
