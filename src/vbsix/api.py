@@ -15,6 +15,7 @@ import numpy as np
 from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_stages, read_toml
+from vbsix.data.config import VOCABULARY
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.json_lines import choose_settings
 from vbsix.data.words import Words, vector_size
@@ -51,8 +52,6 @@ class Progress:
     """By split, number of utterances and seed, at the steps at which the run is evaluated."""
 
 
-VOCABULARY = ("data.vectors", "data.glove_words", "data.oov_min_count", "data.normalise")
-"""Settings that make the vocabulary of a run."""
 Callback = Callable[[Progress], Any]
 """Called with every row of metrics and every evaluation; returning True stops the run, which can be resumed."""
 

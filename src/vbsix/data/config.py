@@ -7,6 +7,9 @@ from typing import Literal
 
 from vbsix.utilities.settings import setting
 
+VOCABULARY = ("data.vectors", "data.glove_words", "data.oov_min_count", "data.normalise")
+"""Settings that make the vocabulary of a run. A run that continues a policy has the policy's."""
+
 
 @dataclass(frozen=True)
 class DataConfig:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from vbsix import __version__
 from vbsix.config.legacy import read_config
 from vbsix.config.schema import Config, override, require_sense
+from vbsix.data.config import VOCABULARY
 from vbsix.data.dataset import Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
@@ -39,7 +40,7 @@ from vbsix.utilities.files import read_json, write_json
 FIXED = (
     *("domain", "method", "recipe", "variant"),
     *("data.split", "data.folds", "data.fold", "data.dev_file", "data.dev_share", "data.synthetic_rows"),
-    *("data.vectors", "data.glove_words", "data.oov_min_count", "data.normalise"),
+    *VOCABULARY,
 )
 """What is the same in all stages: a later stage must not be measured on what an earlier one has learned from, and the
 vocabulary is that of the first."""
