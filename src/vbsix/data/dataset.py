@@ -234,7 +234,7 @@ def check_own_domain(domain: Domain, rows: Sequence[Row]) -> None:
         from vbsix.testing import check_domain
 
         longest = max(len(row.utterances) for row in rows)
-        check_domain(domain, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
+        check_domain(domain.unwrapped, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
 
 
 def no_folder(path: Path) -> str:
@@ -257,15 +257,14 @@ def share_cut(rows: Sequence[Row], most: int) -> float:
     return sum(count > most for count in counts) / len(counts)
 
 
-def warn_about(dataset: Dataset, *, sees_targets: bool, skips_no_ops: bool) -> None:
+def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
     """Warns of what may keep a run from learning.
 
     Args:
         dataset: what it learns from.
         sees_targets: whether one of its networks sees the target.
-        skips_no_ops: whether its searches leave out commands that change nothing.
     """
-    rows, domain = dataset.train.rows, dataset.domain
+    rows, domain = dataset.train.rows, dataset.domain.unwrapped
     concerns = list(warnings_about(rows))
     if cut := share_cut(rows, dataset.max_words):
         concerns.append(
@@ -273,6 +272,7 @@ def warn_about(dataset: Dataset, *, sees_targets: bool, skips_no_ops: bool) -> N
             "--set data.max_words=N reads more."
         )
     if isinstance(domain, PythonDomain):
+        skips_no_ops = domain is not dataset.domain
         concerns += [one.text for one in examine(domain, rows)[1] if not (skips_no_ops and "skip_no_ops" in one.text)]
         if sees_targets and not hasattr(domain.language, "describe_target") and hasattr(domain.language, "describe"):
             concerns.append(

@@ -70,6 +70,11 @@ class Domain(abc.ABC):
     compiled: bool = True
     """Whether all of it is JAX; what asks the host is never done on several devices at once."""
 
+    @property
+    def unwrapped(self) -> Domain:
+        """The domain without a wrapper such as `without_no_ops`."""
+        return self
+
     @abc.abstractmethod
     def start(self, world: Any, instructions: int) -> State:
         """The state before the first token; `instructions` bounds how many commands can follow."""

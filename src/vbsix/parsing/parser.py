@@ -121,7 +121,6 @@ class Parser:
                     allowed,
                     beam=beam,
                     best=best,
-                    skip_no_ops=self.config.search.skip_no_ops,
                 )
                 predicted = jax.tree.map(np.asarray, predicted)
                 self.domain.raise_failure()
@@ -243,7 +242,7 @@ def _share_out(best: float, ratios: Float[np.ndarray, " O"]) -> list[float]:
     return [best, *np.minimum(allowed, (1 - best) * others / max(float(others.sum()), 1e-30)).tolist()]
 
 
-@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best", "skip_no_ops"))
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
 def predict_requests(
     domain: Domain,
     policy: PolicyNetwork | Ensemble,
@@ -253,7 +252,6 @@ def predict_requests(
     *,
     beam: int,
     best: int,
-    skip_no_ops: bool = False,
 ) -> Predictions:
     """`predict` for a batch of requests; `allowed` is the same for all."""
     longest = jnp.max(requests.instructions)
@@ -267,7 +265,6 @@ def predict_requests(
             allowed,
             beam=beam,
             best=best,
-            skip_no_ops=skip_no_ops,
             longest=longest,
         )
 

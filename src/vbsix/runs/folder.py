@@ -21,6 +21,7 @@ from vbsix.data.dataset import Dataset, load_dataset, warn_about
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
+from vbsix.domains.no_ops import without_no_ops
 from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
@@ -176,7 +177,7 @@ def warn_about_run(run: Run, dataset: Dataset) -> None:
     training = run.config.training
     if run.source.endswith(SUFFIX):
         sees_targets = training.critic or training.objective == "expert-mml"
-        warn_about(dataset, sees_targets=sees_targets, skips_no_ops=run.config.search.skip_no_ops)
+        warn_about(dataset, sees_targets=sees_targets)
 
 
 def open_run(folder: Path) -> Run:
@@ -241,8 +242,9 @@ def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None
 
 
 def as_seen(domain: Domain, config: Config) -> Domain:
-    """The domain with the context that the policy sees, or without."""
-    return domain.with_context() if config.network.context else domain
+    """The domain with the context that the policy sees, and without the commands that are not offered."""
+    domain = domain.with_context() if config.network.context else domain
+    return without_no_ops(domain) if config.search.skip_no_ops else domain
 
 
 def _difference(before: Any, now: Any) -> str:
