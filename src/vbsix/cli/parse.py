@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
+from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster, connected
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
@@ -46,6 +48,10 @@ def parse(
         Path | None,
         typer.Option("--output", dir_okay=False, metavar="FILE", help="Where the answers to --input go, in order."),
     ] = None,
+    engine: Engine = LOCAL,
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
 ) -> None:
     """Read instructions: their commands, how confident the model is, and the worlds before and after.
 
@@ -55,28 +61,33 @@ def parse(
     {"context": "1:0 2:3", "instructions": ["swap them"], "id": 7}, and a line of JSON answers each.
 
     With --input and --output, a file of such requests is answered in batches, and memory does not grow with the file.
-    If the command is stopped or killed, the same command continues.
+    If the command is stopped or killed, the same command continues. With --engine ray, blocks of the file are tasks on
+    a Ray cluster, whose nodes share the model.
 
     Example: vbsix parse runs/tangrams --context "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
     """
     prepare_jax()
     from vbsix.parsing.loading import load
     from vbsix.parsing.requests import Answering, answer_lines, to_json
+    from vbsix.parsing.streaming import answer_blocks
 
     if (world is None) != (not utterances):
         raise VbsixError("give --context and instructions, or neither to read requests from standard input.")
     if (source is None) != (target is None) or (source and utterances):
         raise VbsixError("give --input and --output together, and then neither --context nor instructions.")
-    how = Answering(best, min_confidence)
+    how, cluster = Answering(best, min_confidence), choose_cluster(engine, address, cpus, gpus, model)
+    if cluster and not source:
+        raise VbsixError("--engine ray parses files: give --input and --output.")
     parser = load(model, seed, domain=own_domain(domain))
     if source and target:
-        return _parse_file(
-            parser,
-            source,
-            target,
-            how,
-            lambda blocks: ((b, answer_lines(parser, b.lines, b.first, how)) for b in blocks),
-        )
+        if cluster:
+            from vbsix.cluster.parsing import Model, answer_on
+
+            answer = partial(answer_on, cluster, Model(str(model), seed, domain), how)
+        else:
+            answer = partial(answer_blocks, parser, how)
+        with connected(cluster):
+            return _parse_file(parser, source, target, how, answer)
     if world is None or not utterances:
         requests = typer.get_binary_stream("stdin")
         if requests.isatty():

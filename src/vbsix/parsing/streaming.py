@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from vbsix.parsing.parser import Parser
+from vbsix.parsing.requests import Answering, answer_lines
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, write_json
 
@@ -34,6 +36,12 @@ class Block(NamedTuple):
 
 Answer = Callable[[Iterable[Block]], Iterator[tuple[Block, bytes]]]
 """Gives each block with its answers, in order."""
+
+
+def answer_blocks(parser: Parser, how: Answering, blocks: Iterable[Block]) -> Iterator[tuple[Block, bytes]]:
+    """Each block with its answers, made in this process."""
+    for block in blocks:
+        yield block, answer_lines(parser, block.lines, block.first, how)
 
 
 class Streamed(NamedTuple):
