@@ -20,6 +20,10 @@ from vbsix.runs.metrics import last_step
         (["--address", "auto", "--folds=2"], "--address, --cpus and --gpus are for --engine ray."),
         (["--engine", "ray"], "--engine ray trains sweeps: give --vary or --folds"),
         (["--engine", "ray", "--folds=2", "--out", "s3://bucket/sweep"], "a URL. Give a folder that all nodes share"),
+        (
+            ["--engine", "ray", "--folds=2", "--address", "127.0.0.1:1"],
+            "no Ray cluster can be reached at 127.0.0.1:1: ",
+        ),
         (["--engine", "ray", "--folds=2", "--dry-run"], "--dry-run measures on this machine"),
         (["--engine", "ray", "--vary", "training.learning_rat=1,2"], "Did you mean 'training.learning_rate'?"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +40,7 @@ def connect(cluster: Cluster) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
+    _require_listener(cluster.address or os.environ.get("RAY_ADDRESS") or "")
     try:
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, AssertionError, OSError) as error:
@@ -48,6 +51,17 @@ def connect(cluster: Cluster) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _require_listener(address: str) -> None:
+    """Raises an error at once if nothing listens at HOST:PORT; Ray tries for minutes."""
+    found = re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address)
+    if not found:
+        return  # auto, local, or an address that Ray refuses itself
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise VbsixError(f"no Ray cluster can be reached at {address}: {error}. Check it with: ray status") from error
 
 
 def import_ray() -> Any:
