@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,9 @@ def connect(cluster: Cluster) -> Iterator[Any]:
         return
     _require_listener(cluster.address or os.environ.get("RAY_ADDRESS") or "")
     try:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX warns of forks, and Ray starts its processes so
+            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, AssertionError, OSError) as error:
         where = cluster.address or os.environ.get("RAY_ADDRESS") or "this machine"
         first = str(error).strip().partition("\n")[0]
