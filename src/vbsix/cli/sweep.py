@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import typer
 from rich import box
@@ -20,9 +21,12 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.numbers import mean_std
 
+if TYPE_CHECKING:
+    from vbsix.cluster.connection import Cluster
 
-def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool) -> None:
-    """Trains a sweep to its end, and prints what came of its runs."""
+
+def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool, cluster: Cluster | None = None) -> None:
+    """Trains a sweep to its end, here or on a cluster, and prints what came of its runs."""
 
     @contextmanager
     def observe(runs: Sequence[Run], title: str) -> Iterator[QuietDisplay]:
@@ -33,7 +37,12 @@ def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool) -> None:
             yield display
 
     try:
-        failed = train_sweep(sweep, observe, domain)
+        if cluster:
+            from vbsix.cluster.sweep import train_sweep_on
+
+            failed = train_sweep_on(cluster, sweep, quiet)
+        else:
+            failed = train_sweep(sweep, observe, domain)
     except (Interrupted, KeyboardInterrupt) as stopped:
         typer.echo(str(stopped) or f"Stopped. Continue with: {resume_command(sweep.runs[0])}", err=True)
         raise typer.Exit(130) from None

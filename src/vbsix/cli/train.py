@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import complete_domain, own_domain
+from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster, connected
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
@@ -105,6 +106,10 @@ def train(
             help="Continue a run or a sweep that was stopped or killed; with --steps N, train a finished run further.",
         ),
     ] = None,
+    engine: Engine = LOCAL,
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors alone.")] = False,
 ) -> None:
     """Train a parser. Without arguments: on the built-in corpus, in a few minutes.
@@ -124,7 +129,8 @@ def train(
     folder stands for its last stage.
 
     With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
-    that share compiled code form a group and are trained side by side; groups are trained one after the other.
+    that share compiled code form a group and are trained side by side; groups are trained one after the other. With
+    --engine ray, each group is a task on a Ray cluster, whose nodes share the sweep's folder.
 
     Examples: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64; vbsix train --seeds 3
     --vary training.learning_rate=0.001,0.0003
@@ -145,15 +151,20 @@ def train(
     from vbsix.runs.stages import create_stages, plan_stages
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
 
+    cluster = choose_cluster(engine, address, cpus, gpus, out, resume)
     own = own_domain(domain)
+    if cluster and not (vary or folds or (resume and is_sweep(resume))):
+        raise VbsixError("--engine ray trains sweeps: give --vary or --folds, or --resume with a sweep.")
     if resume:
         begun = data, dev, method, recipe, variant, seeds, out, config, settings, start, stages
         if any((*begun, vary, folds, dry_run)):
-            raise VbsixError("--resume continues a run as it was begun; it takes only --steps and --quiet besides.")
+            raise VbsixError(
+                "--resume continues a run as it was begun; it takes only --steps, --engine and --quiet besides."
+            )
         if is_sweep(resume):
             if steps:
                 raise VbsixError("--steps: a sweep cannot be trained further.")
-            return finish_sweep(open_sweep(resume), own, quiet)
+            return finish_sweep(open_sweep(resume), own, quiet, cluster)
         if is_staged(resume):
             if steps:
                 raise VbsixError("--steps: stages cannot be trained further.")
@@ -192,10 +203,13 @@ def train(
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
             values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
             sweep = plan_sweep(folder, chosen, values, numbers, source)
+            if dry_run and cluster:
+                raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
                 return print_plan(sweep, own)
-            create_sweep(sweep, own, words, begin)
-            return finish_sweep(sweep, own, quiet)
+            with connected(cluster):
+                create_sweep(sweep, own, words, begin)
+                return finish_sweep(sweep, own, quiet, cluster)
         run = Run(folder, chosen, numbers, source)
         dataset = create_run(run, words=words, start=begin)
     display = create_display([run], quiet)

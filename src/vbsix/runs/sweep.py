@@ -42,6 +42,8 @@ from vbsix.utilities.files import read_json, write_json
 
 Values = Mapping[str, Any]
 """A list of values for each setting that varies."""
+Observe = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
+"""Opens a display of runs, given the runs and a title."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,12 @@ class Sweep:
     @property
     def good(self) -> list[Run]:
         """The runs that have not failed."""
-        return [run for run in self.runs if read_failure(run) is None]
+        return [run for run in self.runs if run.folder not in self.failed]
+
+    @property
+    def failed(self) -> dict[Path, VbsixError]:
+        """Why the other runs failed, by their folders."""
+        return {run.folder: error for run in self.runs if (error := read_failure(run))}
 
     @property
     def groups(self) -> list[list[Run]]:
@@ -126,10 +133,7 @@ def runs_of(folder: Path) -> list[Path]:
 
 
 def train_sweep(
-    sweep: Sweep,
-    observe: Callable[[Sequence[Run], str], AbstractContextManager[Observer]],
-    domain: Domain | None = None,
-    words: Words | None = None,
+    sweep: Sweep, observe: Observe, domain: Domain | None = None, words: Words | None = None
 ) -> dict[Path, VbsixError]:
     """Trains all runs of a sweep to their ends, one program after the other.
 
@@ -147,23 +151,35 @@ def train_sweep(
     Raises:
         Interrupted: an observer wanted to stop; `train_sweep` continues the sweep.
     """
-    datasets, groups = _Datasets(domain, words), sweep.groups
-    failed = {run.folder: error for run in sweep.runs if (error := read_failure(run))}
-    for number, group in enumerate(groups, start=1):
-        waiting = [run for run in group if not (run.folder / "result.json").exists() and run.folder not in failed]
-        for runs in _at_one_step(waiting):
-            own = [datasets.read(run) for run in runs]
-            with observe(runs, f"group {number} of {len(groups)}") as observer:
-                outcomes = train_together(runs, own, observer)
-            for run, dataset, outcome in zip(runs, own, outcomes, strict=True):
-                if isinstance(outcome, VbsixError):
-                    failed[run.folder] = outcome
-                elif observer.wants_to_stop():
-                    again = resume_command(run)
-                    raise Interrupted(f"Stopped before all results were measured. Continue with: {again}")
-                else:
-                    measure_run(run, dataset, outcome)
-    return failed
+    datasets = _Datasets(domain, words)
+    for number in range(1, len(sweep.groups) + 1):
+        _train_group(sweep, number, observe, datasets)
+    return sweep.failed
+
+
+def train_group(sweep: Sweep, number: int, observe: Observe, domain: Domain | None = None) -> None:
+    """Trains the runs of one group, counted from 1, as `train_sweep` does."""
+    _train_group(sweep, number, observe, _Datasets(domain, None))
+
+
+def _train_group(sweep: Sweep, number: int, observe: Observe, datasets: _Datasets) -> None:
+    groups = sweep.groups
+    for runs in _at_one_step(waiting_runs(groups[number - 1])):
+        own = [datasets.read(run) for run in runs]
+        with observe(runs, f"group {number} of {len(groups)}") as observer:
+            outcomes = train_together(runs, own, observer)
+        for run, dataset, outcome in zip(runs, own, outcomes, strict=True):
+            if isinstance(outcome, VbsixError):  # it is noted in the run's folder
+                continue
+            if observer.wants_to_stop():
+                again = resume_command(run)
+                raise Interrupted(f"Stopped before all results were measured. Continue with: {again}")
+            measure_run(run, dataset, outcome)
+
+
+def waiting_runs(group: Sequence[Run]) -> list[Run]:
+    """The runs that have neither a result nor failed."""
+    return [run for run in group if not (run.folder / "result.json").exists() and read_failure(run) is None]
 
 
 def _at_one_step(runs: Sequence[Run]) -> list[list[Run]]:
