@@ -136,7 +136,13 @@ def train_chunk(
 
         if at_once is None:
             return jax.vmap(of_learner, axis_name=LEARNERS)(learners, members)
-        return jax.lax.map(lambda one: of_learner(*one), (learners, members), batch_size=at_once)
+        # `batch_size` of `lax.map` would do the same, but fails on leaves without numbers.
+        count = len(members.seed)
+        parts = jax.tree.map(
+            lambda leaf: leaf.reshape(count // at_once, at_once, *leaf.shape[1:]), (learners, members)
+        )
+        trained = jax.lax.map(lambda part: jax.vmap(of_learner)(*part), parts)
+        return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), trained)
 
     learners, metrics = scan_packed(step, learners, first_step + jnp.arange(steps))
     return learners, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), metrics)
