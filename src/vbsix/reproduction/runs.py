@@ -158,7 +158,7 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
         if (history := _history(run, command))["dev"]["steps"]:
             write_json(_incomplete_file(run), history)
         raise
-    networks, best = trained.learners.networks, trained.best
+    networks, best = trained.learners.evaluated, trained.best
     result = {
         **_history(run, command),
         "seconds": trained.seconds,

@@ -20,17 +20,20 @@ from vbsix.domains.base import Domain
 from vbsix.runs.checkpoints import checkpoint_steps
 from vbsix.runs.finish import measure_run
 from vbsix.runs.folder import (
-    STAGES_FILE,
+    STUDENT,
     SWEEP_FILE,
     Run,
     Start,
+    Teachers,
     create_run,
     domain_of,
     is_staged,
+    is_teaching,
     open_run,
     open_words,
     read_dataset,
     read_failure,
+    require_unused,
     resume_command,
     warn_about_run,
 )
@@ -72,7 +75,14 @@ class Sweep:
         return [[by_config[config] for config in group] for group in group_by_program(list(by_config))]
 
 
-def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int], source: str) -> Sweep:
+def plan_sweep(
+    folder: Path,
+    config: Config,
+    values: Values,
+    seeds: Sequence[int],
+    source: str,
+    teachers: Teachers | None = None,
+) -> Sweep:
     """A sweep over all combinations of values. Nothing is written."""
     listed: dict[str, list[Any]] = {}
     for name, given in values.items():
@@ -83,7 +93,10 @@ def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int
     names = [describe(one, listed) for one in configs]
     if len(set(names)) < len(names):
         raise VbsixError("a combination of values occurs twice; give each value once.")
-    runs = [Run(folder / name, one, tuple(seeds), source) for name, one in zip(names, configs, strict=True)]
+    runs = [
+        Run(folder / name, one, tuple(seeds), source, teachers=teachers)
+        for name, one in zip(names, configs, strict=True)
+    ]
     return Sweep(folder, tuple(runs), {name: [to_settings(one)[name] for one in configs] for name in listed})
 
 
@@ -93,9 +106,7 @@ def create_sweep(
     """Makes the folder of a new sweep, and those of its runs."""
     if not sweep.values:
         raise VbsixError("nothing varies: give values, or folds.")
-    for file in (SWEEP_FILE, STAGES_FILE, "run.json"):
-        if (sweep.folder / file).exists():
-            raise VbsixError(f"{sweep.folder}: is in use already; give another folder, or continue it with --resume.")
+    require_unused(sweep.folder)
     datasets = _Datasets(domain, words)
     read = [datasets.read(run) for run in sweep.runs]  # before anything is written
     warn_about_run(sweep.runs[0], read[0])
@@ -126,7 +137,11 @@ def open_sweep(folder: Path) -> Sweep:
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """The folders of a sweep's runs that have not failed, or of the stages that have begun; of a run, its own."""
+    """The folders of a sweep's runs that have not failed, or of the stages that have begun; of a run, its own.
+
+    Of a teaching, those of the student.
+    """
+    folder = folder / STUDENT if is_teaching(folder) else folder
     if is_staged(folder):
         return [run.folder for run in open_stages(folder) if (run.folder / "run.json").exists()]
     return [run.folder for run in open_sweep(folder).good] if is_sweep(folder) else [folder]
@@ -216,7 +231,7 @@ class _Datasets:
 
     def read(self, run: Run) -> Dataset:
         network, curriculum = run.config.network, bool(run.config.training.curriculum_steps)
-        key = run.config.data, network.word, bool(network.context), curriculum
+        key = run.config.data, network.word, bool(network.context), curriculum, run.teachers
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)
