@@ -41,7 +41,7 @@ def test_names_are_unique_and_each_seed_is_a_model(models, run_folder, tmp_path)
     models[MODEL].parser.export(exported)
     loaded = load_models([run_folder, exported, exported])
     assert list(loaded) == [MODEL, OTHER, "tiny", "tiny (2)"]
-    assert [model.critic is not None for model in loaded.values()] == [True, True, False, False]
+    assert [model.parser.critic is not None for model in loaded.values()] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("count", [1, 2])

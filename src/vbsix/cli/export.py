@@ -22,6 +22,9 @@ def export(
     best: Annotated[bool, typer.Option("--best", help=BEST_HELP)] = False,
     ensemble: Annotated[bool, typer.Option("--ensemble", help=ENSEMBLE_HELP)] = False,
     half: Annotated[bool, typer.Option("--half", help="Half the precision, half the size.")] = False,
+    critic: Annotated[
+        bool, typer.Option("--critic", help="Keep the critic too, for searches in the playground.")
+    ] = False,
 ) -> None:
     """Make one small file from which `vbsix parse` and `vbsix.load` work with no other file.
 
@@ -35,7 +38,7 @@ def export(
         raise VbsixError("--ensemble takes all seeds; leave out --seed.")
     own = own_domain(domain)
     parser = load(path, seed, best=best, ensemble=ensemble, domain=own)
-    parser.export(out, half)
+    parser.export(out, half, critic=critic)
     size = out.stat().st_size / 1e6
     made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())
     typer.echo(f"{out}: {parser.domain.name}, {len(parser.words.words)} words, {size:.1f} MB ({made_by})")
