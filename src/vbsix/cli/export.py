@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -33,12 +34,17 @@ def export(
     Example: vbsix export runs/scene --seed 0 --out scene.safetensors
     """
     from vbsix.parsing.loading import load
+    from vbsix.runs.folder import open_run
+    from vbsix.runs.metrics import newest_accuracy
 
     if ensemble and seed is not None:
         raise VbsixError("--ensemble takes all seeds; leave out --seed.")
     own = own_domain(domain)
     parser = load(path, seed, best=best, ensemble=ensemble, domain=own)
+    made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())
+    if path.is_dir() and not ensemble and not best:
+        accuracy = newest_accuracy(open_run(path).metrics, parser.provenance["seed"])
+        parser = replace(parser, provenance={**parser.provenance, "accuracy": accuracy})
     parser.export(out, half, critic=critic)
     size = out.stat().st_size / 1e6
-    made_by = ", ".join(f"{name} {value}" for name, value in parser.provenance.items())
     typer.echo(f"{out}: {parser.domain.name}, {len(parser.words.words)} words, {size:.1f} MB ({made_by})")

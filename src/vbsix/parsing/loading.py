@@ -142,8 +142,8 @@ def load_all(path: Path, *, best: bool = False, domain: Any = None, words: Words
 
 
 def pretrained_models() -> dict[str, Path]:
-    """The models that come with vbsix, by name."""
-    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"))}
+    """The models that come with vbsix, by name; the first of a domain is the one to try first."""
+    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"), key=lambda path: path.stem)}
 
 
 def find_model(path: str | Path) -> Path:

@@ -9,8 +9,8 @@ from pathlib import Path
 from vbsix.domains.base import Domain
 from vbsix.parsing.loading import load_all
 from vbsix.parsing.parser import Parser
-from vbsix.runs.folder import Run, open_run
-from vbsix.runs.metrics import read_metrics
+from vbsix.runs.folder import open_run
+from vbsix.runs.metrics import newest_accuracy
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +43,8 @@ def _load(path: Path, domain: Domain | None) -> Iterator[tuple[str, Parser, Mapp
     run = open_run(path) if path.is_dir() else None
     for parser in parsers:
         seed, own = parser.provenance["seed"], parser.provenance.get("accuracy")
-        accuracy = _accuracy(run, seed) if run is not None else own if isinstance(own, dict) else {}
+        accuracy = newest_accuracy(run.metrics, seed) if run is not None else own if isinstance(own, dict) else {}
         yield f"{name}, seed {seed}" if len(parsers) > 1 else name, parser, accuracy
-
-
-def _accuracy(run: Run, seed: int) -> Mapping[str, float]:
-    """The newest accuracy of a seed on dev."""
-    rows = [row for row in read_metrics(run.metrics) if row["seed"] == seed and row.get("accuracy", {}).get("dev")]
-    return rows[-1]["accuracy"]["dev"] if rows else {}
 
 
 def _numbered(name: str) -> Iterator[str]:
