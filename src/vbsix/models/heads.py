@@ -13,7 +13,7 @@ from vbsix.data.examples import Arrays
 from vbsix.data.words import PADDING, UNKNOWN
 from vbsix.domains.base import Domain, Target
 from vbsix.models.config import POLICIES, NetworkConfig
-from vbsix.models.critic import Critic, CriticTables
+from vbsix.models.critic import Critic, CriticTables, TrainedCritic
 from vbsix.models.encoder import StackEncoder, encode_all
 from vbsix.models.ensemble import Ensemble
 from vbsix.models.functions import PolicyFunction, ValueFunction
@@ -177,14 +177,14 @@ def critic_tables(
     domain: Domain,
     policy: PolicyNetwork,
     projections: Float[Any, "V projected"],
-    critic: Critic,
-    vectors: Float[Any, "V word"],
+    critic: TrainedCritic,
     words: Int[Any, "M T"],
     instructions: Int[Array, ""],
     target: Target,
 ) -> CriticTables:
-    """What a critic computes once for all states of an example, beside a policy that has only projections of words."""
+    """What a parser's critic computes once for all states of an example."""
     mask = jnp.asarray(words) > 0
     utterances = policy.utterances.encode_projected(jnp.asarray(projections)[words], mask)
-    as_next = critic.next_utterance.encode(jnp.asarray(vectors)[words], mask)
-    return critic.prepare(stack_encoder(policy), utterances, as_next, instructions, domain.observe_target(target))
+    network, projected = critic.network, jnp.asarray(critic.projections)[words]
+    as_next = network.next_utterance.encode_projected(projected, mask)
+    return network.prepare(stack_encoder(policy), utterances, as_next, instructions, domain.observe_target(target))

@@ -23,6 +23,7 @@ from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain
 from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fallback_steps
 from vbsix.models import Ensemble, PolicyNetwork
+from vbsix.models.critic import TrainedCritic
 from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import policy_head
 from vbsix.runs.checkpoints import to_tensors
@@ -33,6 +34,8 @@ from vbsix.utilities.errors import UnknownName, VbsixError, naming
 from vbsix.utilities.files import checksum, sha256, write_tensors
 from vbsix.utilities.trees import choose
 
+CRITIC = "critic"
+"""How the names of the critic's tensors begin in an exported model."""
 MOST_UTTERANCES = 80
 """Longest request that is parsed."""
 _USUAL_UTTERANCES = 5
@@ -50,6 +53,7 @@ class Parser:
         config: the settings of the run.
         provenance: method, recipe, variant, steps, seed (or seeds), name of the data and version.
         confidence_model: what calibrates confidences, from the dev set of the run; None without one.
+        critic: the critic that was trained beside the policy, for searches with a target; None without one.
     """
 
     domain: Domain
@@ -58,6 +62,7 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
     confidence_model: ConfidenceModel | None = None
+    critic: TrainedCritic | None = None
 
     def __repr__(self) -> str:
         return f"<parser for {self.domain.name}: {self.config.name}, {len(self.words.words)} words>"
@@ -192,14 +197,20 @@ class Parser:
         """The words of utterances that the model does not know, each once."""
         return tuple(dict.fromkeys(word for utterance in utterances for word in self.words.unknown(utterance)))
 
-    def export(self, path: str | Path, half: bool = False) -> None:
+    def export(self, path: str | Path, half: bool = False, *, critic: bool = False) -> None:
         """Writes the model as one file from which `vbsix.load` makes the same parser.
 
         Args:
             path: a file, by custom `*.safetensors`.
             half: numbers of half the precision, in a file of half the size.
+            critic: whether the file also holds the critic, which parsing does not need.
+
+        Raises:
+            VbsixError: there is no critic, or a number is too large for half precision.
         """
         tensors = {**to_tensors(self.policy), "words": self.words.vectors}
+        if critic:
+            tensors |= self._critic_tensors()
         if half:
             with np.errstate(over="ignore"):
                 tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
@@ -209,6 +220,14 @@ class Parser:
         if self.confidence_model is not None:
             metadata["confidence"] = self.confidence_model.to_json()
         write_tensors(Path(path), tensors, metadata)
+
+    def _critic_tensors(self) -> dict[str, np.ndarray]:
+        if self.critic is None:
+            raise VbsixError(
+                "this model has no critic: its method trains none, or it is an ensemble or the policy that was best "
+                "on dev."
+            )
+        return {f"{CRITIC}{name}": array for name, array in to_tensors(self.critic).items()}
 
     def _example(self, world: Any, utterances: Sequence[str]) -> Example:
         """The request, checked, as an example without a target."""

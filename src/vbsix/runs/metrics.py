@@ -111,3 +111,9 @@ def last_step(path: Path) -> int:
 
 def _to_lines(rows: Iterable[Row]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def newest_accuracy(path: Path, seed: int) -> dict[str, float]:
+    """The newest accuracy of a seed on dev, by number of utterances; empty before the first evaluation."""
+    rows = [row for row in read_metrics(path) if row["seed"] == seed and row.get("accuracy", {}).get("dev")]
+    return rows[-1]["accuracy"]["dev"] if rows else {}
