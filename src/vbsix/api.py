@@ -164,7 +164,9 @@ def train(
             raise VbsixError("rounds: teachers begin from scratch; leave out start and teachers.")
         schedule = choose_stages(stages) if stages is not None else [{}]
         planned = plan_teaching(
-            run.folder, run.config, schedule, run.seeds, run.source, folds=folds or FOLDS, rounds=rounds
+            *(run.folder, run.config, schedule, run.seeds, run.source),
+            folds=FOLDS if folds is None else folds,
+            rounds=rounds,
         )
         create_teaching(planned, language, words)
         return _finish_teaching(run.folder, language, words, callback, progress)

@@ -173,7 +173,7 @@ def train(
 
     cluster = choose_cluster(engine, address, cpus, gpus, out, resume)
     own = own_domain(domain)
-    if cluster and not (vary or folds or (resume and is_sweep(resume))):
+    if cluster and (rounds or not (vary or folds or (resume and is_sweep(resume)))):
         raise VbsixError("--engine ray trains sweeps: give --vary or --folds, or --resume with a sweep.")
     if resume:
         begun = data, dev, method, recipe, variant, seeds, out, config, settings, start, stages

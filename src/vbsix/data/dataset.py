@@ -124,9 +124,12 @@ def load_dataset(
         has_test = split_file(folder, domain, "test").exists()
         unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
-    every = train
+    # Worlds that JSON lines give between two instructions measure spurious programs; nothing learns from them.
+    every = [_without_middle(row) for row in train] if source.endswith(SUFFIX) else train
+    learned = every
     if config.folds:
-        train, held_out = leave_out(train, config.folds, config.fold)
+        train, held_out = leave_out(train, config.folds, config.fold, every)
+        learned, _ = leave_out(every, config.folds, config.fold)
         splits = {**splits, FOLD: Split(held_out)}
         for length in config.evaluation:
             splits[FOLD].examples(length)  # raises now, and not when the run is evaluated
@@ -134,8 +137,6 @@ def load_dataset(
         raise VbsixError(
             f"data.fold: {config.fold}, but data.folds is 0: say into how many folds the rows are divided."
         )
-    # Worlds that JSON lines give between two instructions measure spurious programs; nothing learns from them.
-    learned = [_without_middle(row) for row in train] if source.endswith(SUFFIX) else train
     examples = prefixes(learned, config.lengths)
     if config.suffixes:
         examples += suffixes(examples)
@@ -190,11 +191,20 @@ def _open_folder(source: str) -> Path:
     return Path(source)
 
 
-def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], list[Row]]:
-    """The rows without those of a fold, and those of the fold."""
+def leave_out(
+    rows: Sequence[Row], folds: int, fold: int, learned: Sequence[Row] | None = None
+) -> tuple[list[Row], list[Row]]:
+    """The rows without those of a fold, and those of the fold.
+
+    Args:
+        rows: the rows.
+        folds: into how many folds they are divided.
+        fold: the one that is left out.
+        learned: the rows as they are learned from, with fewer worlds; None if that is how they are given.
+    """
     if folds < 2 or fold >= folds:
         raise VbsixError(f"data.fold: {fold} of data.folds = {folds}: there must be 2 folds or more, the first is 0.")
-    inside = [number == fold for number in fold_numbers(rows, folds)]
+    inside = [number == fold for number in fold_numbers(learned or rows, folds)]
     kept = [row for row, is_inside in zip(rows, inside, strict=True) if not is_inside]
     return kept, [row for row, is_inside in zip(rows, inside, strict=True) if is_inside]
 
@@ -202,24 +212,30 @@ def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], li
 def fold_numbers(rows: Sequence[Row], folds: int) -> list[int]:
     """The fold of each row. Folds are random, the same ones every time.
 
-    Rows that share their id, or their first world and utterances, are in the same fold.
+    Rows are in the same fold if they share their id, or an example: their first world and first utterances, where the
+    world after these is known, or where these are a whole row. A policy that was trained without a fold has then seen
+    no example of its rows, and no beginning of one that ends in a known world.
     """
-    group: dict[Any, int] = {}
-    for place, row in enumerate(rows):
-        known = [group[key] for key in _identities(row) if key in group]
-        for key in [key for key, number in group.items() if number in known[1:]] if len(set(known)) > 1 else ():
-            group[key] = known[0]
-        group |= dict.fromkeys(_identities(row), known[0] if known else place)
-    numbers = [group[row.id] for row in rows]
+    wholes = {(row.worlds[0], row.utterances) for row in rows}
+    parent: dict[Any, Any] = {}
+
+    def root(key: Any) -> Any:
+        while (above := parent.setdefault(key, key)) != key:
+            parent[key] = parent[above]
+            key = above
+        return key
+
+    for row in rows:
+        beginnings = [(row.worlds[0], row.utterances[:length]) for length in range(1, len(row.utterances) + 1)]
+        for known, key in zip(row.worlds[1:], beginnings, strict=True):
+            if known is not None or key in wholes:
+                parent[root(key)] = root(row.id)
+    numbers = [root(row.id) for row in rows]
     places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
     if not 2 <= folds <= len(places):
         raise VbsixError(f"data.folds: {folds}: there must be 2 to {len(places)} folds (as many as different rows).")
     fold_of = np.random.default_rng(0).permutation(len(places)) % folds
     return [int(fold_of[places[number]]) for number in numbers]
-
-
-def _identities(row: Row) -> tuple[Any, Any]:
-    return row.id, (row.worlds[0], row.utterances)
 
 
 def _vocabulary(

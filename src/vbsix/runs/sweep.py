@@ -112,10 +112,15 @@ def create_sweep(
     warn_about_run(sweep.runs[0], read[0])
     for run, dataset in zip(sweep.runs, read, strict=True):
         begun = (run.folder / "run.json").exists() and open_run(run.folder)  # by a call that was killed
-        if not begun or (begun.config, begun.seeds, begun.source) != (run.config, run.seeds, run.source):
+        if not begun or not _is_begun(begun, run):
             create_run(run, domain, words, dataset, start)
     names = [run.folder.name for run in sweep.runs]
     write_json(sweep.folder / SWEEP_FILE, {"vbsix": __version__, "values": sweep.values, "runs": names})
+
+
+def _is_begun(begun: Run, run: Run) -> bool:
+    there, here = ((one.config, one.seeds, one.source, one.teachers is None) for one in (begun, run))
+    return there == here
 
 
 def is_sweep(folder: Path) -> bool:
@@ -231,7 +236,8 @@ class _Datasets:
 
     def read(self, run: Run) -> Dataset:
         network, curriculum = run.config.network, bool(run.config.training.curriculum_steps)
-        key = run.config.data, network.word, bool(network.context), curriculum, run.teachers
+        seen = bool(network.context), run.config.search.skip_no_ops
+        key = run.config.data, network.word, seen, curriculum, run.teachers
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)
