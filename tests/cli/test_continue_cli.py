@@ -75,3 +75,21 @@ def test_python_trains_in_stages(first, tmp_path):
     )
     assert (trained.folder, trained.config.network.context) == (tmp_path / "run" / "stage-2", 4)
     assert library.resume(tmp_path / "run", progress=False).result["accuracy"] == trained.accuracy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--rounds=1", "--vary=training.beta=1,2"],
+            "--rounds does not go with --from, --teachers, --vary or --dry-run.",
+        ),
+        (["--rounds=1", "--dry-run"], "--rounds does not go with --from, --teachers, --vary or --dry-run."),
+        (["--rounds=1", "--set=data.fold=1"], "teaching says all about folds; leave out data.folds and data.fold."),
+        (["--teachers=nowhere"], "nowhere: holds no run; a run's folder has a file run.json."),
+    ],
+)
+def test_wrong_options_of_teaching_are_one_message(vbsix, tmp_path, arguments, message):
+    ended = vbsix("train", *arguments, f"--out={tmp_path / 'run'}")
+    assert ended == (2, "", f"error: {message}\n")
+    assert not (tmp_path / "run").exists()
