@@ -88,7 +88,7 @@ CONFIG = override(
 )
 
 
-def write_sums(folder: Path, rows: int = 24, noise: int = 1, between: int = 0, dev: int = 8) -> str:
+def write_sums(folder: Path, rows: int = 24, noise: int = 1, between: int = 0, dev: int = 8, planted: int = 0) -> str:
     """Files in SCONE's form. Each utterance has a number and words that no other has, which can be memorised.
 
     Args:
@@ -97,6 +97,7 @@ def write_sums(folder: Path, rows: int = 24, noise: int = 1, between: int = 0, d
         noise: words of each utterance that say nothing.
         between: by how much the world after the first utterance is wrong, in all rows.
         dev: rows of dev.
+        planted: in so many training rows, the world after the first utterance is that of another correct program.
     """
     folder.mkdir(parents=True, exist_ok=True)
     chance, vocabulary = Random(0), list(WORDS)
@@ -109,7 +110,11 @@ def write_sums(folder: Path, rows: int = 24, noise: int = 1, between: int = 0, d
                 own = [f"{split}{number}n{place}n{which}" for which in range(noise)]
                 vocabulary += own
                 said.append(" ".join([*own, WORDS[value - 1]]))
-            worlds = ["0", str((first + between) % (MOST + 1)), str(first + second)]
+            middle = first
+            if split == "train" and number < planted:  # 2 and 6 are sums of one program alone
+                others = (other for other in (1, 2, 3) if other != first and 1 <= first + second - other <= 3)
+                middle = next(others, first)
+            worlds = ["0", str((middle + between) % (MOST + 1)), str(first + second)]
             lines.append("\t".join([f"{split}-{number}", worlds[0], said[0], worlds[1], said[1], worlds[2]]))
         (folder / f"sums-{split}.tsv").write_text("\n".join(lines) + "\n")
     vectors = np.random.default_rng(0).normal(size=(len(vocabulary), 100))

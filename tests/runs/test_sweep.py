@@ -17,7 +17,7 @@ from vbsix.data.examples import Row
 from vbsix.runs.folder import Run, create_run, open_run, reopen_run
 from vbsix.runs.loop import Interrupted, train, train_together
 from vbsix.runs.metrics import read_metrics
-from vbsix.runs.sweep import create_sweep, open_sweep, plan_sweep, train_sweep
+from vbsix.runs.sweep import _Datasets, create_sweep, open_sweep, plan_sweep, train_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_tensors
 
@@ -301,3 +301,10 @@ def test_folds_divide_the_rows():
         assert dataset.words.words == datasets[0].words.words
     with pytest.raises(VbsixError, match=r"data\.fold: 3 of data\.folds = 3"):
         load(3)
+
+
+def test_runs_that_offer_other_commands_have_their_own_domain(tmp_path):
+    sweep = plan_sweep(tmp_path, LOOP_CONFIG, {"search.skip_no_ops": [False, True]}, (0,), "synthetic")
+    datasets = _Datasets(None, None)
+    plain, skipping = (datasets.read(run).domain for run in sweep.runs)
+    assert skipping.unwrapped is plain

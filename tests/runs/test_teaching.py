@@ -10,14 +10,15 @@ import pytest
 from runs.sums import CONFIG, SUMS, write_sums
 from training.tiny import Watcher, outcome
 
-import vbsix
 from vbsix.config.schema import override
 from vbsix.data.dataset import fold_numbers
 from vbsix.data.examples import Row
-from vbsix.runs.folder import Run, open_run, read_dataset
+from vbsix.runs.continuing import continue_run
+from vbsix.runs.finish import measure_run, train_to_end
+from vbsix.runs.folder import Run, Teachers, create_run, open_run, read_dataset
 from vbsix.runs.loop import Interrupted
 from vbsix.runs.metrics import read_metrics
-from vbsix.runs.sweep import runs_of
+from vbsix.runs.sweep import create_sweep, plan_sweep, runs_of, train_sweep
 from vbsix.runs.teachers import find_teachers
 from vbsix.runs.teaching import create_teaching, open_teaching, plan_teaching, train_teaching
 from vbsix.utilities.errors import VbsixError
@@ -155,7 +156,7 @@ def test_nobody_teaches_an_example_that_they_have_seen(tmp_path):
     source = write_sums(tmp_path / "data", rows=40, noise=0)  # rows share their utterances
     settings = {"data.lengths": (1, 2), "data.suffixes": True}
     config = override(CONFIG, settings)
-    teachers = vbsix.runs.folder.Teachers(tmp_path, 2, False)
+    teachers = Teachers(tmp_path, 2, False)
     student = read_dataset(Run(tmp_path, config, SEEDS, source, teachers=teachers), SUMS)
     assert len(student.folds) == len(student.examples) and set(student.folds) == {0, 1}
     for fold in (0, 1):
@@ -209,3 +210,46 @@ def test_a_damaged_description_is_one_message(tmp_path):
     (tmp_path / "teaching.json").write_text('{"format": 1, "seeds": [0]}')
     with pytest.raises(VbsixError, match=r"teaching\.json: "):
         open_teaching(tmp_path)
+
+
+def train_alone(folder: Path, source: str, settings: dict, **given) -> list[float]:
+    """The spurious share of what each seed's searches find for training rows, at the end of a run."""
+    start = given.pop("start", None)
+    run = Run(folder, override(CONFIG, LONGER | settings), SEEDS, source, **given)
+    dataset = create_run(run, SUMS, start=start)
+    return measure_run(run, dataset, train_to_end(run, dataset, Watcher())).result["spurious"]["train"]
+
+
+LONGER = {
+    "training.steps": 150,
+    "training.learning_rate": 0.02,
+    "run.chunk": 5,
+    "run.log_every": 50,
+    "run.evaluate_every": 50,
+    "run.checkpoint_every": 50,
+}
+
+
+@pytest.mark.integration
+def test_teachers_lower_the_share_of_planted_spurious_programs(tmp_path):
+    """A policy has memorised spurious programs of some rows. By itself it keeps them, for they are correct."""
+    planted = write_sums(tmp_path / "planted", rows=30, noise=3, planted=12)
+    clean = write_sums(tmp_path / "clean", rows=30, noise=3)
+    # Worlds after the first utterance are targets here, so that the policy learns what is planted.
+    train_alone(tmp_path / "misled", planted, {"data.lengths": (1, 2), "data.waypoints": True, "training.steps": 300})
+    start = continue_run(open_run(tmp_path / "misled"), SUMS)
+    before = train_alone(tmp_path / "before", clean, {"training.steps": 1, "training.learning_rate": 0.0}, start=start)
+    config = override(CONFIG, LONGER | {"data.folds": 3})
+    sweep = plan_sweep(tmp_path / "folds", config, {"data.fold": range(3)}, SEEDS, clean)
+    create_sweep(sweep, SUMS)
+
+    @contextmanager
+    def observe(runs, title):
+        yield Watcher()
+
+    assert not train_sweep(sweep, observe, SUMS)
+    teachers, _ = find_teachers(tmp_path / "folds", override(CONFIG, LONGER), clean)
+    control = train_alone(tmp_path / "control", clean, {}, start=start)
+    taught = train_alone(tmp_path / "taught", clean, {}, start=start, teachers=teachers)
+    assert min(before) > 0.1
+    assert max(taught) < 0.5 * min(control)

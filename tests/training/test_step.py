@@ -337,3 +337,27 @@ def test_waypoints_reach_the_search(monkeypatch):
     assert [waypoints.known.shape for waypoints in seen] == [(2,)]
     known = arrays.waypoints.known[arrays.instructions == 2]
     assert known.tolist() == [[True, False]] * len(known)
+
+
+@pytest.mark.parametrize(("averaging", "step", "kept"), [(1.0, 0, 0.0), (1.0, 1, 0.5), (0.25, 100, 0.25)])
+def test_weights_are_averaged(averaging, step, kept):
+    """A mean over the first steps, then an exponential average; it is what is evaluated."""
+    config, fresh = tiny_config(training__averaging=averaging), fresh_learner()
+    before = fresh._replace(average=fresh.networks.policy)
+    gradients, metrics = jax.tree.map(np.ones_like, before.networks), {"hit": Mean(jnp.float32(1), jnp.float32(1))}
+    after = quick_jit(functools.partial(update, config))(before, gradients, metrics, jnp.int32(step))
+    trees = before.average, after.networks.policy, after.average
+    for old, new, average in zip(*map(jax.tree.leaves, trees), strict=True):
+        np.testing.assert_allclose(average, kept * old + (1 - kept) * new, rtol=1e-4, atol=1e-6)
+    assert after.evaluated.policy is after.average
+    assert changed(before.average, after.average)
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_policy_is_not_updated_on_hits_that_teachers_leave_out(taught):
+    before = fresh_learner()
+    gradients = jax.tree.map(np.ones_like, before.networks)
+    metrics = {"hit": Mean(jnp.float32(1), jnp.float32(1)), "taught": Mean(jnp.float32(taught), jnp.float32(1))}
+    after = quick_jit(functools.partial(update, tiny_config()))(before, gradients, metrics, jnp.int32(0))
+    assert changed(before.networks.policy, after.networks.policy) == taught
+    assert changed(before.networks.critic, after.networks.critic)

@@ -180,7 +180,7 @@ def rows_of(domain: Domain, source: str, split: str) -> tuple[list[Row], Sequenc
 
 
 def _require_corpus(domain: Domain, source: str) -> None:
-    if source == SYNTHETIC and not is_built_in(domain):
+    if source == SYNTHETIC and not is_built_in(domain.unwrapped):
         raise VbsixError(f"there is no built-in corpus for {domain.name}: give your examples, --data FILE{SUFFIX}.")
 
 

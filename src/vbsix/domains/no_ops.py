@@ -33,7 +33,7 @@ def without_no_ops(domain: Domain) -> Domain:
     """The domain in which a token is not valid that completes a command whose denotation is what it was before the
     command; always the same object for the same domain.
     """
-    return _WithoutNoOps(domain)
+    return domain if isinstance(domain, _WithoutNoOps) else _WithoutNoOps(domain)
 
 
 class _WithoutNoOps(Domain):
