@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 from runs.sums import CONFIG, SUMS, write_sums
 from training.tiny import Watcher, outcome
@@ -15,11 +17,11 @@ from vbsix.data.dataset import fold_numbers
 from vbsix.data.examples import Row
 from vbsix.runs.continuing import continue_run
 from vbsix.runs.finish import measure_run, train_to_end
-from vbsix.runs.folder import Run, Teachers, create_run, open_run, read_dataset
+from vbsix.runs.folder import Run, Teachers, create_run, load_best, open_run, read_dataset
 from vbsix.runs.loop import Interrupted
 from vbsix.runs.metrics import read_metrics
 from vbsix.runs.sweep import create_sweep, plan_sweep, runs_of, train_sweep
-from vbsix.runs.teachers import find_teachers
+from vbsix.runs.teachers import find_teachers, load_teachers
 from vbsix.runs.teaching import create_teaching, open_teaching, plan_teaching, train_teaching
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
@@ -125,6 +127,19 @@ def test_intermediate_worlds_reach_no_learner_teacher_or_early_stopping(taught, 
     assert outcomes(other) == outcomes(alone)
     shares = [read_json(folder / "student/stage-2/result.json")["spurious"]["train"] for folder in (alone, other)]
     assert shares[0] != shares[1] and set(shares[1]) == {1.0}  # what is measured afterwards does see them
+
+
+@pytest.mark.integration
+def test_each_fold_has_its_own_teachers(taught):
+    folder, source = taught
+    teachers, words = find_teachers(folder / "round-1" / "stage-2", CONFIG, source)
+    assert (teachers.folds, teachers.context) == (FOLDS, False)
+    loaded = jax.tree.leaves(load_teachers(teachers, SUMS, words))
+    assert {leaf.shape[:2] for leaf in loaded} == {(FOLDS, len(SEEDS))}
+    for fold in range(FOLDS):
+        own = load_best(open_run(teachers.folder / f"fold={fold}"), SUMS).policies
+        for leaf, expected in zip(loaded, jax.tree.leaves(own), strict=True):
+            np.testing.assert_array_equal(leaf[fold], expected)
 
 
 def make_row(name: str, *utterances: str, worlds: tuple[str | None, ...] | None = None) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.domains.stack import (
+from vbsix.domains.machine import (
     ALL,
     AMOUNT,
     COLOUR,
@@ -18,11 +18,11 @@ from vbsix.domains.stack import (
     Action,
     Machine,
     Property,
-    StackDomain,
     at,
     positions,
     put,
 )
+from vbsix.domains.stack import StackDomain
 from vbsix.domains.symmetry import Symmetry, colour_words
 from vbsix.domains.worlds import split_positions
 from vbsix.utilities.errors import InvalidWorld, shorten

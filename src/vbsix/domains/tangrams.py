@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.domains.stack import GONE, LAST, NUMBER, OBJECT, ONE, Action, Machine, StackDomain, at, find, positions, put
+from vbsix.domains.machine import GONE, LAST, NUMBER, OBJECT, ONE, Action, Machine, at, find, positions, put
+from vbsix.domains.stack import StackDomain
 from vbsix.domains.worlds import split_positions
 from vbsix.utilities.errors import InvalidWorld, shorten
 
