@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 import typer
 from training.tiny import ARGUMENTS
@@ -173,16 +174,20 @@ CONFIGURATIONS = [
 ]
 
 
-def metrics_of(method: str, recipe: str) -> set[str]:
+def metrics_of(method: str, recipe: str, taught: bool = False) -> set[str]:
     """The names of the metrics that a training step gives."""
     config = tiny_config(method, recipe=recipe)
     dataset = tiny_dataset(config)
     learner = jax.eval_shape(lambda seed: create_learner(dataset.domain, config, seed), jax.numpy.int32(0))
     examples = dataset.arrays(dataset.examples)
 
+    folds = np.zeros(len(dataset.examples), np.int32)
+
     def step(learner, key, number):
         vectors = jax.numpy.asarray(dataset.words.vectors)
-        return train_step(dataset.domain, config, learner, vectors, examples, key, number, critic_ranks=True)[1]
+        given = dataset.domain, config, learner, vectors, examples._replace(fold=folds), key, number
+        teachers = jax.tree.map(lambda leaf: leaf[None, None], learner.networks.policy) if taught else None
+        return train_step(*given, critic_ranks=True, teachers=teachers)[1]
 
     return set(jax.eval_shape(step, learner, jax.random.key(0), jax.numpy.int32(0)))
 
@@ -190,6 +195,7 @@ def metrics_of(method: str, recipe: str) -> set[str]:
 @pytest.mark.integration
 def test_the_metrics_page_has_every_metric_of_training_and_no_other():
     produced = {name for configuration in CONFIGURATIONS for name in metrics_of(*configuration)}
+    produced |= metrics_of("vbsix", "stochastic", taught=True)
     text = read(DOCS / "metrics.md").partition("## Results")[0].partition("## Every run")[2]
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     documented = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}

@@ -132,8 +132,9 @@ def taught_loss(context: Context, teacher: PolicyFunction, found: Found) -> tupl
     taught = weigh_by(context, found, teacher, vertices)
     assert taught.paths is not None
     loss, metrics = policy_loss(context, context.heads.policy, taught)
-    probability = jnp.exp(taught.paths.log_reward[0, 0])
-    learns = found.graph.hit & (probability > 0) & (probability >= context.config.training.teacher_threshold)
+    log_probability = taught.paths.log_reward[0, 0]
+    probability = jnp.exp(log_probability)
+    learns = jnp.isfinite(log_probability) & (probability >= context.config.training.teacher_threshold)
     return jnp.where(learns, loss, 0.0), metrics | {
         "dropped_weight": always(jnp.sum(weight) - jnp.sum(weight[vertices])),
         "teacher_probability": over(probability, found.graph.hit),

@@ -161,8 +161,7 @@ def update(config: Config, learner: Learner, gradients: Networks, metrics: Metri
     Ours: a batch without a hit changes neither the policy nor the expert, nor their Adam states; nor the critic, unless
     `critic_updates` is `always`. Adam divides by the recent size of gradients, so the first hit after many batches
     without one would otherwise cause a very large update. With teachers, a hit that they leave out does not count for
-    the policy. REINFORCE, and objectives that do not measure hits, update on
-    every batch.
+    the policy. REINFORCE, and objectives that do not measure hits, update on every batch.
     """
     adam, scale = optax.adam(config.training.learning_rate), _learning_rate_scale(config, step)
     gated = config.training.objective != "reinforce" and "hit" in metrics
