@@ -23,7 +23,7 @@ _WATCH = """() => {
     const began = pressed;
     pressed = null;
     requestAnimationFrame(() => waits.push((performance.now() - began) / 1000));
-  }).observe(document.querySelector("#say li .outcome"), { childList: true });
+  }).observe(document.querySelectorAll("#say .outcome")[1], { childList: true });
 }"""
 
 

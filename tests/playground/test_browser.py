@@ -354,6 +354,39 @@ def test_a_page_that_comes_early_says_what_it_waits_for(page):
     expect(page.locator("#preparing")).to_be_hidden()
 
 
+def test_pointing_at_a_token_shows_what_it_attends_to(page, ask):
+    go(page, address("play", *SAID))
+    commands = [
+        " ".join(command["tokens"])
+        for command in ask("/api/parse", model=MODEL, world=ROW, utterances=SAID)["readings"][0]["commands"]
+    ]
+    found = ask("/api/attention", model=MODEL, world=ROW, utterances=SAID, commands=commands)["commands"][1]
+    line = page.locator("#say li").nth(1)
+    shown, tokens = line.locator(".attention"), line.locator(".token")
+    expect(shown).to_be_hidden()
+
+    def expect_weights(place: int) -> None:
+        expect(shown).to_contain_text(f"{found[place]['token']} ←")
+        wanted = [f"{weight:.0%}" for weight in found[place]["weights"]]
+        styled = shown.locator(".weighted").evaluate_all(
+            "all => all.map(one => one.style.getPropertyValue('--weight'))"
+        )
+        assert styled == wanted
+
+    tokens.first.hover()
+    expect_weights(0)
+    page.locator("h1").hover()
+    expect(shown).to_be_hidden()
+    tokens.first.focus()
+    page.keyboard.press("End")
+    expect(tokens.last).to_be_focused()
+    expect_weights(len(found) - 1)
+    seen = Axe().run(page)
+    assert not seen.response["violations"], seen.generate_report()
+    page.keyboard.press("Tab")
+    expect(shown).to_be_hidden()
+
+
 def test_corrections_are_saved(page):
     saved = []
 
@@ -632,7 +665,7 @@ def test_at_a_zoom_of_200_percent_and_in_forced_colours_nothing_is_lost(page):
 
 def test_the_documentation_needs_nothing_from_elsewhere(page):
     page.goto("/docs")
-    for path in ("models", "random", "parse", "search", "explain", "feedback"):
+    for path in ("models", "random", "parse", "search", "explain", "attention", "feedback"):
         expect(page.get_by_role("heading", name=f"/api/{path}")).to_be_visible()
     page.set_viewport_size({"width": 360, "height": 740})
     found = Axe().run(page)

@@ -18,11 +18,12 @@ import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.data.json_lines import read_json_lines
 from vbsix.models import Policy
-from vbsix.playground.answers import answer_explain
+from vbsix.parsing.loading import make_ensemble
+from vbsix.playground.answers import answer_attention, answer_explain
 from vbsix.playground.app import create_app
 from vbsix.playground.examples import EXAMPLES
 from vbsix.playground.feedback import Feedback
-from vbsix.playground.messages import ExplainRequest, FeedbackRequest
+from vbsix.playground.messages import AttentionRequest, ExplainRequest, FeedbackRequest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.preparing import Preparation, compile_searches
 from vbsix.playground.searching import search
@@ -277,6 +278,41 @@ def test_what_cannot_be_done_says_why(domain, world, utterance, reason):
 
 
 # Corrections.
+
+
+def test_attention_is_to_the_words_of_each_instruction(models):
+    """The attention of an ensemble is the mean of its members'."""
+    commands = ["all-objects 2 index ARemove", "all-objects 1 index all-objects -1 index ASwap"]
+
+    def weights(model: Model) -> list[np.ndarray]:
+        asked = AttentionRequest(model=model.name, world=ROW, utterances=SAID, commands=commands)
+        answer = answer_attention(model, asked)
+        assert [[one.token for one in command] for command in answer.commands] == [text.split() for text in commands]
+        return [np.array([one.weights for one in command]) for command in answer.commands]
+
+    members = [weights(model) for model in models.values()]
+    for of_first, of_second in members:
+        assert (of_first.shape, of_second.shape) == ((4, 4), (7, 7))
+        np.testing.assert_allclose([*of_first.sum(1), *of_second.sum(1)], 1, atol=1e-3)
+    ensemble = Model("both", make_ensemble([model.parser for model in models.values()]))
+    for mean, one, other in zip(weights(ensemble), *members, strict=True):
+        np.testing.assert_allclose(mean, (one + other) / 2, atol=2e-4)
+        assert np.abs(one - other).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("commands", "words"),
+    [
+        (["all-objects 2 index ARemove"] * 2, "2 commands for 1 utterances"),
+        (["2 nonsense"], "nonsense"),
+        (["ASwap"], "ASwap"),
+        ([" "], "each has 1 to"),
+    ],
+)
+def test_attention_of_wrong_programs_is_refused(models, commands, words):
+    request = AttentionRequest(model=MODEL, world=ROW, utterances=["remove it"], commands=commands)
+    with pytest.raises(VbsixError, match=words):
+        answer_attention(models[MODEL], request)
 
 
 def test_corrections_are_saved_as_examples_to_learn_from(models, tmp_path):

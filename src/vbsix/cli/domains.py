@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from vbsix.domains.base import Domain
 
 DOMAIN_HELP = "alchemy, scene, tangrams, NAME-where or MODULE:CLASS for a domain of your own."
-MODEL_HELP = "A run's folder, an exported model, or one that comes with vbsix: alchemy, scene, tangrams."
+MODEL_HELP = (
+    "A run's folder, an exported model, or one that comes with vbsix: alchemy, scene, tangrams, tangrams-critic."
+)
 
 
 def complete_domain() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -43,21 +43,35 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
         InvalidWorld: the world does not parse.
         InvalidProgram: a token is unknown or cannot be executed where it stands.
     """
-    set_flags()  # a first call may start JAX, and training in the same session needs all cores
     domain = get_domain(domain) if isinstance(domain, str) else domain
     tokens = tuple(program.split() if isinstance(program, str) else program)
+    with domain.alone():
+        return [
+            Step(token, domain.format_target(domain.world(state)), domain.format_state(state), done)
+            for token, (state, done) in zip(tokens, _walk(domain, _start(domain, world, tokens), tokens), strict=True)
+        ]
+
+
+def states_before(domain: Domain, world: str, tokens: Sequence[str]) -> list[State]:
+    """The state before each token of a program; raises what `execute` raises."""
+    with domain.alone():
+        start = _start(domain, world, tokens)
+        return [start, *(state for state, _ in _walk(domain, start, tokens))][:-1]
+
+
+def _start(domain: Domain, world: str, tokens: Sequence[str]) -> State:
+    set_flags()  # a first call may start JAX, and training in the same session needs all cores
     if len(tokens) > MOST_TOKENS:
         raise InvalidProgram(MOST_TOKENS, tokens[MOST_TOKENS], f"a program has at most {MOST_TOKENS} tokens")
     # A power of two, so that few sizes are compiled; each command has at least one token.
     capacity = max(8, 1 << len(tokens).bit_length())
-    with domain.alone():
-        state = jax.block_until_ready(domain.start(domain.parse_world(world), capacity))
-        domain.raise_failure()
-        return _run(domain, state, tokens)
+    state = jax.block_until_ready(domain.start(domain.parse_world(world), capacity))
+    domain.raise_failure()
+    return state
 
 
-def _run(domain: Domain, state: State, tokens: Sequence[str]) -> list[Step]:
-    steps = []
+def _walk(domain: Domain, state: State, tokens: Sequence[str]) -> Iterator[tuple[State, int]]:
+    """The state after each token, and how many commands are done in it."""
     for position, token in enumerate(tokens):
         if token not in domain.tokens:
             raise InvalidProgram(position, str(token), str(UnknownName("token", str(token), domain.tokens)))
@@ -66,9 +80,7 @@ def _run(domain: Domain, state: State, tokens: Sequence[str]) -> list[Step]:
         if not valid:
             raise InvalidProgram(position, token, domain.explain(state, token) or "not valid here")
         state = jax.tree.map(np.asarray, successor)
-        text = domain.format_target(domain.world(state))
-        steps.append(Step(token, text, domain.format_state(state), int(done)))
-    return steps
+        yield state, int(done)
 
 
 @functools.partial(jax.jit, static_argnums=0)

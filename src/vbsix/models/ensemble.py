@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from vbsix.domains.base import Domain, State
-from vbsix.models.functions import PolicyFunction
+from vbsix.models.functions import AttentionFunction, PolicyFunction
 from vbsix.models.policy import PolicyNetwork
 
 
@@ -40,3 +40,11 @@ class Ensemble(eqx.Module):
             return jax.nn.logsumexp(log_policies, axis=0) - jnp.log(log_policies.shape[0])
 
         return policy
+
+    def attention_for_example(self, domain: Domain, tables: Any) -> AttentionFunction:
+        """The mean attention of the members, which must have one."""
+
+        def of_member(member: Any, tables: Any, state: State) -> Float[Array, "M T"]:
+            return member.attention_for_example(domain, tables)(state)
+
+        return lambda state: jnp.mean(jax.vmap(of_member, (0, 0, None))(self.members, tables, state), axis=0)

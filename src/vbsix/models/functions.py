@@ -13,3 +13,5 @@ PolicyFunction = Callable[[State, Bool[Array, " A"]], Float[Array, " A"]]
 whatever their probability."""
 ValueFunction = Callable[[State], Float[Array, ""]]
 """V(s, y), an estimate of the expected reward from one state."""
+AttentionFunction = Callable[[State], Float[Array, "M T"]]
+"""The attention to each word of all utterances in one state; 0 outside of the current utterance."""

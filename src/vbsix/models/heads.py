@@ -16,7 +16,7 @@ from vbsix.models.config import POLICIES, NetworkConfig
 from vbsix.models.critic import Critic, CriticTables, TrainedCritic
 from vbsix.models.encoder import StackEncoder, encode_all
 from vbsix.models.ensemble import Ensemble
-from vbsix.models.functions import PolicyFunction, ValueFunction
+from vbsix.models.functions import AttentionFunction, PolicyFunction, ValueFunction
 from vbsix.models.policy import PolicyNetwork
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.settings import Number, is_off
@@ -171,6 +171,19 @@ def policy_head(
     """A trained policy as a function of one state, for words given by the policy's projections of them."""
     projected, mask = jnp.asarray(projections)[words], jnp.asarray(words) > 0
     return policy.for_example(domain, policy.read(projected, mask))
+
+
+def has_attention(policy: PolicyNetwork | Ensemble) -> bool:
+    """Whether it says which words it attends to, as `Policy` does; a policy network of one's own need not."""
+    return hasattr(policy.members if isinstance(policy, Ensemble) else policy, "attention_for_example")
+
+
+def attention_head(
+    domain: Domain, policy: Any, projections: Float[Array, "V projected"], words: Int[Any, "M T"]
+) -> AttentionFunction:
+    """The attention of a trained policy as a function of one state; that of an ensemble is its members' mean."""
+    tables = policy.read(projections[words], jnp.asarray(words) > 0)
+    return policy.attention_for_example(domain, tables)
 
 
 def critic_tables(

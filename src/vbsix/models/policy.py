@@ -16,7 +16,7 @@ from vbsix.domains.base import ContextObservation, Domain, Observation, State
 from vbsix.models.config import NetworkConfig
 from vbsix.models.context import ContextReader, ContextTables
 from vbsix.models.encoder import Encoder, StackEncoder, StackTable, Utterances, create_encoder
-from vbsix.models.functions import PolicyFunction
+from vbsix.models.functions import AttentionFunction, PolicyFunction
 from vbsix.models.layers import MASKED, TOKENS, AttributeEmbedding, Dense, draw_embeddings, glorot, pick, renormalise
 from vbsix.utilities.errors import VbsixError
 
@@ -148,6 +148,20 @@ class Policy(eqx.Module):
         seen: ContextObservation | None = None,
     ) -> Float[Array, " A"]:
         """The log π of all tokens in one state of the example; `seen` is what a policy with context sees besides."""
+        query, attention = self._attend(tables, instruction, observation, seen)
+        logits = query @ tables.query_logits
+        if tables.token_bias is not None:
+            logits = logits + tables.token_bias
+        return jax.nn.log_softmax(logits + attention @ tables.word_logits)
+
+    def _attend(
+        self,
+        tables: PolicyTables,
+        instruction: Int[Array, ""],
+        observation: Observation,
+        seen: ContextObservation | None,
+    ) -> tuple[Float[Array, " hidden"], Float[Array, " words"]]:
+        """The query of a state, and its attention to each word of all the utterances."""
         current = jnp.arange(tables.first.shape[0]) == instruction
         hidden = jax.nn.relu(pick(current, tables.first) + tables.stack(observation))
         second = self.second(hidden)
@@ -157,11 +171,10 @@ class Policy(eqx.Module):
         # Attention over the words of all utterances with those of the current one unmasked: one product for all
         # states instead of a gather for each.
         readable = (tables.mask & current[:, None]).reshape(-1)
-        scores, logits = tables.keys @ query, query @ tables.query_logits
-        if tables.word_bias is not None and tables.token_bias is not None:
-            scores, logits = scores + tables.word_bias, logits + tables.token_bias
-        attention = jax.nn.softmax(jnp.where(readable, scores, MASKED))
-        return jax.nn.log_softmax(logits + attention @ tables.word_logits)
+        scores = tables.keys @ query
+        if tables.word_bias is not None:
+            scores = scores + tables.word_bias
+        return query, jax.nn.softmax(jnp.where(readable, scores, MASKED))
 
     def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> PolicyTables:
         """`prepare` after `encode`, for words given by their projections."""
@@ -169,14 +182,24 @@ class Policy(eqx.Module):
 
     def for_example(self, domain: Domain, tables: PolicyTables) -> PolicyFunction:
         """The policy as a function of one state and its valid tokens, as search takes it."""
-        last, sees_context = tables.first.shape[0] - 1, tables.context is not None
-        if sees_context and domain.with_context() is not domain:
+        if tables.context is not None and domain.with_context() is not domain:
             raise VbsixError(f"a policy with context needs the domain with context: {domain.name}.with_context().")
 
         def policy(state: State, valid: Bool[Array, " A"]) -> Float[Array, " A"]:
-            instruction = jnp.minimum(domain.instructions_done(state), last)
-            seen = domain.observe_context(state) if sees_context else None
-            log_policy = self.log_probabilities(tables, instruction, domain.observe(state), seen)
+            log_policy = self.log_probabilities(tables, *_seen(domain, tables, state))
             return renormalise(log_policy, valid) if self.config.renormalise else log_policy
 
         return policy
+
+    def attention_for_example(self, domain: Domain, tables: PolicyTables) -> AttentionFunction:
+        """The attention to each word of all the utterances as a function of one state."""
+        return lambda state: self._attend(tables, *_seen(domain, tables, state))[1].reshape(tables.mask.shape)
+
+
+def _seen(
+    domain: Domain, tables: PolicyTables, state: State
+) -> tuple[Int[Array, ""], Observation, ContextObservation | None]:
+    """What a policy sees of a state: the current instruction, the stack and, if it reads it, the context."""
+    instruction = jnp.minimum(domain.instructions_done(state), tables.first.shape[0] - 1)
+    seen = None if tables.context is None else domain.observe_context(state)
+    return instruction, domain.observe(state), seen

@@ -11,9 +11,12 @@ from vbsix.data.synthetic import Synthetic, generate
 from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.domains.execution import execute
 from vbsix.domains.names import base_name
+from vbsix.parsing.attention import attention
 from vbsix.playground.messages import (
     MOST_UTTERANCES,
     READINGS,
+    AttentionAnswer,
+    AttentionRequest,
     CommandRead,
     ExplainRequest,
     Explanation,
@@ -25,6 +28,7 @@ from vbsix.playground.messages import (
     SearchAnswer,
     SearchRequest,
     SpaceSearched,
+    TokenAttention,
 )
 from vbsix.playground.models import Model
 from vbsix.playground.searching import search
@@ -118,6 +122,19 @@ def _in_plain_words(reason: str, domain: str) -> str:
     names = ALCHEMY_NAMES if base_name(domain) == "alchemy" else NAMES
     reason = re.sub(r"\ba (shirt|hat) e\b", r"no \1", reason)
     return re.sub(r"\b(a shirt|a hat|only) ([rygopb])\b", lambda found: _colour(found[1], names[found[2]]), reason)
+
+
+def answer_attention(model: Model, request: AttentionRequest) -> AttentionAnswer:
+    """Which words the policy attends to when it chooses each token."""
+    found = attention(model.parser, request.world, request.utterances, request.commands, MOST_UTTERANCES)
+    commands = [
+        [
+            TokenAttention(token=token, weights=[round(float(weight), 4) for weight in weights])
+            for token, weights in zip(command.split(), rows, strict=True)
+        ]
+        for command, rows in zip(request.commands, found, strict=True)
+    ]
+    return AttentionAnswer(commands=commands)
 
 
 def answer_search(model: Model, request: SearchRequest) -> SearchAnswer:

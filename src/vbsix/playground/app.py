@@ -15,11 +15,14 @@ from starlette.exceptions import HTTPException
 
 from vbsix import __version__
 from vbsix.data.synthetic.corpus import has_corpus
-from vbsix.playground.answers import answer_explain, answer_parse, answer_search, random_rows
+from vbsix.parsing.attention import attends
+from vbsix.playground.answers import answer_attention, answer_explain, answer_parse, answer_search, random_rows
 from vbsix.playground.examples import EXAMPLES
 from vbsix.playground.feedback import Feedback
 from vbsix.playground.limits import LOOPBACK, AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
+    AttentionAnswer,
+    AttentionRequest,
     ExplainRequest,
     Explanation,
     FeedbackRequest,
@@ -124,6 +127,11 @@ def create_app(
         """Why an instruction cannot be done in a world, where that is why it was not understood."""
         return await searches.run(answer_explain, model_of(request.model), request, receive=http.receive)
 
+    @app.post("/api/attention", tags=["api"], responses=_PROBLEMS)
+    async def show_attention(request: AttentionRequest, http: Request) -> AttentionAnswer:
+        """Which words of each instruction the model attended to when it chose each token of its command."""
+        return await searches.run(answer_attention, model_of(request.model), request, receive=http.receive)
+
     @app.post("/api/feedback", tags=["api"], responses=_PROBLEMS)
     async def save_feedback(request: FeedbackRequest, http: Request) -> Saved:
         """Saves instructions with the world that they should lead to, as an example to learn from."""
@@ -152,6 +160,7 @@ def _describe(model: Model, ready: bool) -> ModelInfo:
         name=model.name,
         domain=model.domain,
         critic=model.parser.critic is not None,
+        attention=attends(model.parser),
         examples=[
             KnownExample(title=one.title, world=one.world, utterances=list(one.utterances), target=one.target)
             for one in EXAMPLES.get(model.domain, ())

@@ -49,6 +49,17 @@ class ExplainRequest(_Strict):
     utterance: Utterance
 
 
+class AttentionRequest(_Strict):
+    model: ModelName
+    world: World
+    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_UTTERANCES)
+    commands: list[Command] = Field(
+        max_length=MOST_UTTERANCES,
+        description="A command for each instruction.",
+        examples=[["all-objects 2 index ARemove"]],
+    )
+
+
 class FeedbackRequest(_Strict):
     model: ModelName
     world: World
@@ -73,6 +84,8 @@ class ModelInfo(_Answer):
     domain: str
     critic: bool
     """Whether it has one."""
+    attention: bool
+    """Whether it says which words it attends to."""
     examples: list[KnownExample]
     """Instructions whose outcome is known."""
     random: bool
@@ -140,6 +153,17 @@ class ParseAnswer(_Answer):
 class Explanation(_Answer):
     reason: str | None
     """Why what the instruction usually means cannot be done in this world; none if that is not the problem."""
+
+
+class TokenAttention(_Answer):
+    token: str
+    weights: list[float]
+    """The attention to each word of the instruction when the token was chosen; the sum is 1."""
+
+
+class AttentionAnswer(_Answer):
+    commands: list[list[TokenAttention]]
+    """The tokens of each command. Words that were not read have no weight."""
 
 
 class Saved(_Answer):

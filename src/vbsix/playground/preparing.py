@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
 from vbsix.data.synthetic.corpus import has_corpus
+from vbsix.parsing.attention import attends
 from vbsix.playground import answers
-from vbsix.playground.messages import Beam, ExplainRequest, ParseRequest, SearchRequest
+from vbsix.playground.messages import AttentionRequest, Beam, ExplainRequest, ParseRequest, SearchRequest
 from vbsix.playground.models import Model
 from vbsix.utilities.errors import VbsixError
 
@@ -95,12 +96,13 @@ def compile_parses(model: Model) -> None:
 
 
 def compile_searches(models: Mapping[str, Model]) -> None:
-    """Compiles what is asked for less often: explanations, and searches of all kinds, the usual ones first."""
+    """Compiles what is asked for less often: explanations, attention and searches, the usual ones first."""
     for model in models.values():
         if has_corpus(model.domain):
             search = _usual_search(model)
             request = ExplainRequest(model=model.name, world=search.world, utterance=search.utterances[0])
             answers.answer_explain(model, request)
+            _compile_attention(model, search)
     usual = [(16, True)]
     rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
     for beam, critic in [*usual, *rest]:
@@ -109,6 +111,15 @@ def compile_searches(models: Mapping[str, Model]) -> None:
                 request = _usual_search(model).model_copy(update={"beam": beam, "critic": critic})
                 answers.answer_search(model, request)
     _give_back_memory()
+
+
+def _compile_attention(model: Model, search: SearchRequest) -> None:
+    if not attends(model.parser):
+        return
+    said = {"model": model.name, "world": search.world, "utterances": search.utterances}
+    for reading in answers.answer_parse(model, ParseRequest(**said)).readings[:1]:
+        commands = [" ".join(command.tokens) for command in reading.commands]
+        answers.answer_attention(model, AttentionRequest(**said, commands=commands))
 
 
 def _give_back_memory() -> None:

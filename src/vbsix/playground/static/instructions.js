@@ -1,10 +1,14 @@
 // The list of instructions: a line for each with what became of it, and an empty one for the next.
 
 import { $, h } from "./dom.js";
+import { tokenRow } from "./tokens.js";
 import { show } from "./worlds.js";
 
-/** Keeps the list; lines stay the same elements, so that typing is not disturbed. */
-export function instructionList({ most, onchange, oncommit, onselect }) {
+/**
+ * Keeps the list; lines stay the same elements, so that typing is not disturbed. `attention(place)` asks for the
+ * attention of the tokens of a command to the words of its instruction; null where there is none to ask for.
+ */
+export function instructionList({ most, onchange, oncommit, onselect, attention }) {
   const list = $("say");
   const lines = [];
 
@@ -87,19 +91,23 @@ export function instructionList({ most, onchange, oncommit, onselect }) {
       if (!command) {
         element.classList.remove("doubtful");
         outcome.replaceChildren();
+        line.told = null;
         return;
       }
+      result.setAttribute("aria-label", `Show the world after instruction ${place + 1}`);
+      show(figure, pictures[command.world], { moving: false });
+      const told = JSON.stringify([line.input.value, place, command.tokens, command.words, command.doubtful, reasons[place], unknown]);
+      if (line.told === told) return; // the focus stays where it is
+      line.told = told;
       const marked = underline(line.input.value, unknown);
       outcome.replaceChildren(
         marked ? h("span", { className: "said" }, marked) : "",
         reasons[place] ? h("span", { className: "doubt" }, `Cannot be done: ${reasons[place]}. A guess:`) : "",
         command.doubtful && !reasons[place] ? h("span", { className: "doubt" }, "Not sure. A guess:") : "",
         h("span", { className: "words" }, command.words ?? ""),
-        h("code", {}, command.tokens.join(" "))
+        ...tokenRow(command.tokens, place, line.input.value, attention)
       );
       element.classList.toggle("doubtful", command.doubtful || Boolean(reasons[place]));
-      result.setAttribute("aria-label", `Show the world after instruction ${place + 1}`);
-      show(figure, pictures[command.world], { moving: false });
     });
   }
 

@@ -43,6 +43,7 @@ const instructions = instructionList({
   onchange: (say) => type(say),
   oncommit: commit,
   onselect: (place) => goTo(place),
+  attention: askAttention,
 });
 const searching = searchPanel(panel, (changes) => change(changes));
 
@@ -216,6 +217,22 @@ async function explain(asked, signal) {
   } catch (error) {
     if (error.name !== "AbortError") complain(error.message);
   }
+}
+
+/** What the tokens of a command attended to, of the reading that is shown; asked once for each reading. */
+function askAttention(place) {
+  const found = reading();
+  if (!found || !model().attention) return null;
+  return async () => {
+    const commands = found.commands.map(({ tokens }) => tokens.join(" "));
+    const { model: name, world, say: utterances } = state;
+    found.attention ??= ask("/api/attention", { model: name, world, utterances, commands }, asking.signal);
+    const answered = await found.attention.catch((error) => {
+      found.attention = undefined; // to be asked again
+      if (error.name !== "AbortError") complain(error.message);
+    });
+    return answered?.commands[place];
+  };
 }
 
 /** Whether the instructions of an example led to the world that is known to be right. */
