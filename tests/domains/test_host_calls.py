@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,6 +57,77 @@ def test_an_error_ends_the_program_and_names_itself():
     host = Multiplier()
     with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: an unlucky number"):
         jax.block_until_ready(jax.jit(ask(number_host(host), 13))(jnp.int32(0), jnp.zeros(3, jnp.int32)))
+
+
+def test_programs_in_threads_call_their_own_objects():
+    hosts = [Multiplier() for _ in range(4)]
+    functions = [jax.jit(jax.vmap(ask(number_host(host), 2 + place))) for place, host in enumerate(hosts)]
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(functions[place % 4], NUMBERS, VECTORS) for place in range(64)]
+    for place, call in enumerate(calls):
+        np.testing.assert_array_equal(call.result()[0], (2 + place % 4) * VECTORS)
+    assert [host.calls for host in hosts] == [16] * 4
+
+
+def test_arrays_may_be_empty():
+    host = Multiplier()
+    number = number_host(host)
+    function = jax.jit(lambda one, none: call_host(number, 1, 5, [(0,), ()], one, none))
+    products, total = function(jnp.int32(3), jnp.zeros(0, jnp.int32))
+    assert (products.shape, int(total), host.calls) == ((0,), 4, 1)
+
+
+def test_an_object_is_not_kept_alive_and_missed_by_name():
+    host = Multiplier()
+    function = jax.jit(ask(number_host(host), 5))
+    known = weakref.ref(host)
+    del host
+    gc.collect()
+    assert known() is None
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ReferenceError: a program was run whose object is gone"):
+        jax.block_until_ready(function(jnp.int32(0), jnp.zeros(3, jnp.int32)))
+
+
+LANGUAGES = """
+import sys
+import jax, numpy as np
+from vbsix import PythonDomain
+
+class Adder:
+    tokens, max_tokens_per_instruction, attributes = ("add",), 1, {"sum": 100}
+    start = lambda self, context: (context, 0)
+    step = lambda self, state, token: (state[0] + self.added, state[1] + 1)
+    instructions_done = lambda self, state: state[1]
+    denotation = lambda self, state: state[0]
+    describe = lambda self, state: {"sum": state[0]}
+
+made = [PythonDomain(type("Adder", (Adder,), {"added": int(added)})) for added in sys.argv[1:]]
+for domain in made:
+    worlds = np.array([domain.parse_world(str(number)) for number in range(3)])
+    first = jax.jit(jax.vmap(lambda world: domain.start(world, 1)))(worlds)
+    rows, _ = jax.jit(jax.vmap(domain.expand))(first)
+    print(*[domain.world(row) for row in np.asarray(rows)[:, 0]], end=";")
+"""
+
+
+@pytest.mark.integration
+def test_a_program_from_disk_calls_the_language_of_its_process(tmp_path):
+    """Another version of a class, and two classes in another order, share compiled programs and nothing else."""
+    kept = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+    def run(*added: str) -> tuple[str, set[str]]:
+        command = [sys.executable, "-c", LANGUAGES, *added]
+        out = subprocess.run(command, env={**os.environ, **kept}, check=True, capture_output=True, text=True).stdout
+        return out, {path.name for path in tmp_path.glob("*-cache")}
+
+    first, programs = run("1", "10")
+    second, same_programs = run("10", "5")
+    assert (first, second) == ("1 2 3;10 11 12;", "10 11 12;5 6 7;")
+    assert programs and same_programs == programs
 
 
 def test_a_program_is_kept_on_disk(tmp_path):

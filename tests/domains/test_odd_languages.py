@@ -164,6 +164,27 @@ class Raising(Counter):
         return {"one": (state[0] + 1, 0), "end": (state[0], 1)}[token] if state[0] else (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        (SystemExit("stop"), VbsixError, "a search raised SystemExit: stop"),
+        (KeyboardInterrupt("stop"), KeyboardInterrupt, "stop"),
+    ],
+    ids=["sys.exit", "Ctrl-C"],
+)
+def test_what_is_no_error_passes_through_compiled_code(raised, kind, message):
+    class Ending(Counter):
+        def step(self, state, token):
+            raise raised
+
+    domain = PythonDomain(Ending)
+    for _ in range(2):
+        with pytest.raises(kind, match=message) as caught:
+            execute(domain, "1", ["one"])
+    arrays = [value for entry in caught.traceback for value in entry.frame.f_locals.values()]
+    assert not any(isinstance(value, np.ndarray) and value.base is not None for value in arrays)
+
+
 def test_a_step_that_raises_is_told_with_token_and_state():
     domain = PythonDomain(Raising)
     with pytest.raises(VbsixError, match=r"Raising.step\(state, 'two'\) raised KeyError: 'two'.* The state: \(1, 0\)"):

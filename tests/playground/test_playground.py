@@ -166,6 +166,8 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
         ({**GOOD, "utterances": ["x" * 3_000_000]}, 413, "more than 65536 bytes"),
         ({**GOOD, "utterances": "go"}, 422, "utterances: Input should be a valid list"),
         ({**GOOD, "world": 3}, 422, "world: Input should be a valid string"),
+        ({"model": MODEL, "context": ROW, "instructions": SAID[:1]}, 200, ""),
+        ({"model": MODEL, "instructions": SAID[:1]}, 422, "context: Field required"),
         ({**GOOD, "wordl": ROW}, 422, "wordl: Extra inputs are not permitted"),
         ({**GOOD, "wordl" * 12_000: ROW}, 422, "wordlwordl"),
         ({**GOOD, "model": "nobody"}, 404, "unknown model 'nobody'"),

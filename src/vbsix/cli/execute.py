@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 def execute(
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=DOMAIN_HELP, autocompletion=complete_domain)],
     program: Annotated[list[str], typer.Argument(metavar="PROGRAM", help="Tokens separated by spaces, quoted or not.")],
-    world: Annotated[str, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")],
+    world: Annotated[
+        str, typer.Option("--context", "--world", metavar="TEXT", help="The first world, in the data's text form.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the state after every token as JSON.")] = False,
 ) -> None:
     """Run a program and draw the world before and after each of its commands.
 
     An invalid world or program ends with exit code 2 and a message that names the wrong element or token.
 
-    Example: vbsix execute tangrams --world "1:0 2:3 3:4" "all-objects 1 index ARemove"
+    Example: vbsix execute tangrams --context "1:0 2:3 3:4" "all-objects 1 index ARemove"
     """
     tokens, domain = " ".join(program).split(), open_domain(domain).name
     steps = run_program(domain, world, tokens)

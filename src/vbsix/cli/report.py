@@ -53,7 +53,7 @@ def _print_next_steps(console: Console, run: Run, example: Example) -> None:
     console.print("What to try next", style="bold")
     for command, purpose in [
         (["evaluate", folder, *named], "accuracy, and how sure it is"),
-        (["parse", folder, *named, "--world", *request], "then instructions of your own"),
+        (["parse", folder, *named, "--context", *request], "then instructions of your own"),
         (["plot", folder, "--out", "curves.png"], "how the learning went"),
     ]:
         console.print(f"  {shlex.join(['vbsix', *command])}  # {purpose}", soft_wrap=True)

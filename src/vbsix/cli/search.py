@@ -31,7 +31,9 @@ class Space(StrEnum):
 def search(
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=DOMAIN_HELP, autocompletion=complete_domain)],
     utterances: Annotated[list[str], typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")],
-    world: Annotated[str, typer.Option(metavar="TEXT", help="The first world, in the data's text form.")],
+    world: Annotated[
+        str, typer.Option("--context", "--world", metavar="TEXT", help="The first world, in the data's text form.")
+    ],
     target: Annotated[str, typer.Option(metavar="TEXT", help="The world that the instructions lead to.")],
     space: Annotated[Space, typer.Option(help="Whether states with the same execution result are merged.")] = (
         Space.EXECUTION
@@ -56,12 +58,12 @@ def search(
     only their number counts. So this finds programs for one or two instructions; more need a policy that has learned
     to read.
 
-    Example: vbsix search tangrams --world "1:0 2:3 3:4" --target "1:4 2:3 3:0" "swap the first and the last shape"
+    Example: vbsix search tangrams --context "1:0 2:3 3:4" --target "1:4 2:3 3:0" "swap the first and the last shape"
     """
     from vbsix.show.searching import search_programs
 
     language = open_domain(domain)
-    with naming("--world"):
+    with naming("--context"):
         language.parse_world(world)
     with naming("--target"):
         language.parse_target(target)

@@ -5,6 +5,9 @@ program with a `pure_callback` to its compilation cache, and turns all arguments
 than most of our calls. Here a program holds the number of the object instead of the object, so that another process can
 load the program, and the object gets NumPy arrays over XLA's memory. The structures are those of `xla/ffi/api/c_api.h`,
 a stable binary interface.
+
+Programs of two objects are never confused, not even where they come from disk: a program is found there by its text,
+which has the number, and in each process the number is that of the object for which the program was traced.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ from typing import Any, Protocol, cast, runtime_checkable
 from weakref import WeakValueDictionary
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
 TARGET = "vbsix_host_call"
 """The name by which programs know the handler."""
-INTERFACE = 0, 1
-"""The version of the interface that the structures below are part of."""
+INTERFACE = 0, 4
+"""The newest version of the interface that has the structures below; jax 0.10 has version 0.3, jax 0.11 has 0.4."""
 _ATTRIBUTES = ("call", "detail", "host")
 """What a program says about a call, sorted, as XLA has them."""
 
@@ -35,7 +39,9 @@ class Host(Protocol):
     """An object that programs call."""
 
     def answer(self, call: int, detail: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """Fills the results; before, they hold anything.
+        """Fills the results; before, they hold anything. Several threads may call at a time.
+
+        The arrays must not be used after the call: XLA reuses their memory.
 
         Args:
             call: which method is meant.
@@ -62,6 +68,7 @@ def call_host(
 ) -> list[Int[jax.Array, "..."]]:
     """What `Host.answer` gives, in arrays of these shapes; one call serves all that is mapped over."""
     results = [jax.ShapeDtypeStruct(shape, np.int32) for shape in shapes]
+    arguments = tuple(jnp.asarray(argument, jnp.int32) for argument in arguments)
     if jax.default_backend() != "cpu":
         callback = functools.partial(_answer_callback, host, call, detail, tuple(shapes))
         return jax.pure_callback(callback, results, *arguments, vmap_method="broadcast_all")
@@ -75,8 +82,15 @@ def _answer_callback(
 ) -> list[np.ndarray]:
     given = [np.asarray(argument) for argument in arguments]
     results = [np.empty((*given[0].shape, *shape), np.int32) for shape in shapes]
-    _hosts[host].answer(call, detail, given, results)
+    _find_host(host).answer(call, detail, given, results)
     return results
+
+
+def _find_host(number: int) -> Host:
+    host = _hosts.get(number)
+    if host is None:
+        raise ReferenceError("a program was run whose object is gone")
+    return host
 
 
 class _Base(Structure):
@@ -152,15 +166,15 @@ def _handle(pointer: Any) -> int | None:
     if call.extension:
         extension = ctypes.cast(call.extension, POINTER(_Extension)).contents
         if extension.type == _METADATA:
-            version = extension.metadata.contents.version
-            version.major, version.minor = INTERFACE
+            version, theirs = extension.metadata.contents.version, call.interface.contents.version
+            version.major, version.minor = min(INTERFACE, (theirs.major, theirs.minor))
             return None
     try:
         values = (call.attributes.values[place].contents.value[0] for place in range(len(_ATTRIBUTES)))
         said = dict(zip(_ATTRIBUTES, values, strict=True))
-        _hosts[said["host"]].answer(said["call"], said["detail"], _arrays(call.arguments), _arrays(call.results))
+        _find_host(said["host"]).answer(said["call"], said["detail"], _arrays(call.arguments), _arrays(call.results))
     except BaseException as error:  # nothing may be raised into XLA, Ctrl-C included
-        text = f"{type(error).__name__}: {error}".encode()
+        text = f"{type(error).__name__}: {error}".encode(errors="backslashreplace")
         given = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, text, _INTERNAL_ERROR)
         return call.interface.contents.create_error(ctypes.byref(given))
     return None

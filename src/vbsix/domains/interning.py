@@ -177,7 +177,7 @@ def failure(language: Any, call: str, error: Exception, state: Any = None) -> Vb
     return VbsixError(f"{type(language).__name__}.{call} raised {describe_error(error)}.{where}")
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line, with file and line of the code that raised it; ours say what is wrong by themselves."""
     lines = str(error).splitlines()
     if lines and isinstance(error, VbsixError):
@@ -186,7 +186,7 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}{': ' if lines else ''}{''.join(lines[:1])}{_place(error)}{remedy}"
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """File and line in the user's own code, where an error came from it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""

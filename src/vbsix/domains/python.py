@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
@@ -101,7 +102,7 @@ class PythonDomain(Domain):
         self._tables: dict[int, StateTable] = {}
         self._current: dict[int, int] = {}
         self._made = 0
-        self._failure: VbsixError | None = None
+        self._failure: VbsixError | KeyboardInterrupt | None = None
         self._lock = threading.Lock()
         self._alone = threading.RLock()
 
@@ -248,7 +249,7 @@ class PythonDomain(Domain):
                     self._start_on_host(detail, *arguments, *results)
                 else:
                     self._expand_on_host(*arguments, *results)
-        except Exception as error:
+        except BaseException as error:  # Ctrl-C and sys.exit, too: nothing may be raised into a compiled function
             for result in results:
                 result[...] = 0  # nothing is valid
             with self._lock:
@@ -300,9 +301,12 @@ class PythonDomain(Domain):
                 self._denotations.keep({*self._targets, *np.concatenate(kept).tolist()})
         return table
 
-    def _keep(self, error: Exception) -> None:
+    def _keep(self, error: BaseException) -> None:
         described = VbsixError(f"{self.name}: a search raised {describe_error(error)}.")
-        known = error if isinstance(error, VbsixError) else described
+        known = error if isinstance(error, VbsixError | KeyboardInterrupt) else described
+        if error.__traceback__ is not None:  # its frames have arrays whose memory is gone after the call
+            traceback.clear_frames(error.__traceback__)
+            error.__traceback__ = error.__traceback__.tb_next
         self._failure = self._failure or known
         self._current.clear()  # what the failure left half done is not built upon
 

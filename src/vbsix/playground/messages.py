@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from vbsix.playground.searching import MOST_UTTERANCES as MOST_SEARCHED
 from vbsix.show.inspection import SeenIteration, SeenState, SeenTransition
@@ -19,15 +19,22 @@ Command = Annotated[str, Field(max_length=300, description="Tokens with spaces b
 Utterance = Annotated[str, Field(min_length=1, max_length=300, examples=["remove the second shape"])]
 
 
+CONTEXT = AliasChoices("context", "world")
+INSTRUCTIONS = AliasChoices("instructions", "utterances")
+"""The names in requests, and the old ones, which are accepted too."""
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ParseRequest(_Strict):
     model: ModelName
-    world: World
+    world: World = Field(validation_alias=CONTEXT)
     utterances: list[Utterance] = Field(
-        max_length=MOST_UTTERANCES, description="The instructions in order; with none, the world is drawn."
+        validation_alias=INSTRUCTIONS,
+        max_length=MOST_UTTERANCES,
+        description="The instructions in order; with none, the world is drawn.",
     )
     begin: list[Command] = Field(
         default=[], max_length=MOST_UTTERANCES, description="Commands chosen before: all readings begin with them."
@@ -36,17 +43,19 @@ class ParseRequest(_Strict):
 
 class SearchRequest(_Strict):
     model: ModelName
-    world: World
+    world: World = Field(validation_alias=CONTEXT)
     target: World
-    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_SEARCHED)
+    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_SEARCHED, validation_alias=INSTRUCTIONS)
     beam: Annotated[Beam, Field(description="How many states each iteration keeps.")] = 16
     critic: Annotated[bool, Field(description="Whether the model's critic ranks, if it has one.")] = True
 
 
 class ExplainRequest(_Strict):
     model: ModelName
-    world: Annotated[World, Field(description="The world that the instruction is given in.")]
-    utterance: Utterance
+    world: Annotated[World, Field(description="The world that the instruction is given in.")] = Field(
+        validation_alias=CONTEXT
+    )
+    utterance: Utterance = Field(validation_alias=AliasChoices("instruction", "utterance"))
 
 
 class AttentionRequest(_Strict):
@@ -62,8 +71,8 @@ class AttentionRequest(_Strict):
 
 class FeedbackRequest(_Strict):
     model: ModelName
-    world: World
-    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_UTTERANCES)
+    world: World = Field(validation_alias=CONTEXT)
+    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_UTTERANCES, validation_alias=INSTRUCTIONS)
     target: Annotated[World, Field(description="The world that should have come out.")]
 
 
