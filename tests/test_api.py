@@ -152,7 +152,7 @@ def test_unknown_settings_are_errors(tmp_path):
 
 
 def test_a_folder_with_a_run_is_not_overwritten_and_one_without_is_not_resumed(tmp_path, trained):
-    with pytest.raises(VbsixError, match="holds a run already"):
+    with pytest.raises(VbsixError, match="is in use already"):
         vbsix.train(out=trained.folder)
     with pytest.raises(VbsixError, match="holds no run"):
         vbsix.resume(tmp_path)

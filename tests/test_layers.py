@@ -21,6 +21,7 @@ LAYERS = [
     {"evaluation"},
     {"runs"},
     {"parsing"},
+    {"cluster"},
     {"show"},
     {"reproduction", "benchmarks", "playground", "api", "plugins"},
     {"cli"},

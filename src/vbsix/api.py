@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -29,11 +29,13 @@ from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.display import create_display, stop_on_interrupt
 from vbsix.runs.finish import measure_run, train_to_end
-from vbsix.runs.folder import Run, create_run, is_staged, open_run, reopen_run
+from vbsix.runs.folder import Run, create_run, is_staged, is_teaching, open_run, reopen_run
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
 from vbsix.runs.stages import create_stages, plan_stages, train_stages
 from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
+from vbsix.runs.teachers import find_teachers
+from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching, train_teaching
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.jax_settings import prepare_jax
@@ -114,6 +116,9 @@ def train(
     config: str | Path | None = None,
     start: str | Path | None = None,
     stages: str | Path | Sequence[Mapping[str, Any]] | None = None,
+    teachers: str | Path | None = None,
+    folds: int | None = None,
+    rounds: int | None = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
@@ -134,8 +139,12 @@ def train(
         start: a trained policy to continue: a run's folder, an exported model, or the name of a model that comes with
             vbsix. Method, recipe, variant and settings are its own, unless settings are given.
         stages: settings of stages, each of which continues the one before; or a TOML file of them; or `context`.
+        teachers: trained policies to learn from: a run's folder, or that of a sweep over folds, whose runs teach the
+            rows that they have not seen.
+        folds: with `rounds`, into how many folds the rows are divided; 5 by default.
+        rounds: teach across folds: train without each fold this many times, then a student on all rows.
         words: a vocabulary of your own, such as `UtteranceVectors`.
-        callback: called with every row of metrics and every evaluation.
+        callback: called with every row of metrics and every evaluation; with `rounds`, those of the student.
         progress: show the progress.
         settings: any setting, as `search__beam=64` or `**{"search.beam": 64}`.
 
@@ -150,9 +159,23 @@ def train(
         raise VbsixError(f"{start}: a model does not know where its data is; give the data.")
     run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
     known, begin = (words, None) if source is None else (words or source.words, source.start)
+    if rounds is not None:
+        if start is not None or teachers is not None:
+            raise VbsixError("rounds: teachers begin from scratch; leave out start and teachers.")
+        schedule = choose_stages(stages) if stages is not None else [{}]
+        planned = plan_teaching(
+            run.folder, run.config, schedule, run.seeds, run.source, folds=folds or FOLDS, rounds=rounds
+        )
+        create_teaching(planned, language, words)
+        return _finish_teaching(run.folder, language, words, callback, progress)
+    if folds is not None:
+        raise VbsixError("folds: give rounds, too; for cross-validation alone, call vbsix.sweep.")
+    if teachers is not None:
+        taught_by, own = find_teachers(Path(teachers), run.config, run.source)
+        run, known = replace(run, teachers=taught_by), known or own
     if stages is None:
         return _finish(run, create_run(run, language, known, start=begin), words, callback, progress)
-    planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
+    planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source, run.teachers)
     create_stages(run.folder, planned, language, known, begin)
     return _finish_stages(run.folder, language, words, callback, progress)
 
@@ -258,13 +281,7 @@ def _is_same(found: Sweep, planned: Sweep) -> bool:
 
 
 def _finish_sweep(planned: Sweep, language: Domain | None, words: Words | None, progress: bool) -> TrainedSweep:
-    @contextmanager
-    def observe(runs: Sequence[Run], title: str) -> Iterator[Observer]:
-        display = create_display(runs, quiet=not progress)
-        with stop_on_interrupt(display), display:
-            yield display
-
-    failed = train_sweep(planned, observe, language, words)
+    failed = train_sweep(planned, lambda runs, _: _watch(runs, None, progress), language, words)
     domain = language or as_domain(planned.runs[0].config.domain)
     trained = {
         run.folder.name: TrainedRun(run.folder, run.config, read_json(run.folder / "result.json"), domain, words)
@@ -283,7 +300,7 @@ def resume(
     callback: Callback | None = None,
     progress: bool = True,
 ) -> TrainedRun | TrainedSweep:
-    """Continues a run, stages or a sweep that was stopped or killed; other arguments are those of `train`.
+    """Continues a run, stages, a teaching or a sweep that was stopped or killed; other arguments are those of `train`.
 
     With `steps`, a run is trained further than it was begun with. A sweep has neither steps nor a callback.
     """
@@ -292,11 +309,12 @@ def resume(
         if steps is not None:
             raise VbsixError("steps: a sweep cannot be trained further.")
         return _finish_sweep(open_sweep(Path(folder)), None if domain is None else as_domain(domain), words, progress)
-    if is_staged(Path(folder)):
+    if is_staged(Path(folder)) or is_teaching(Path(folder)):
         if steps is not None:
             raise VbsixError("steps: stages cannot be trained further.")
         language = None if domain is None else as_domain(domain)
-        return _finish_stages(Path(folder), language, words, callback, progress)
+        finish = _finish_stages if is_staged(Path(folder)) else _finish_teaching
+        return finish(Path(folder), language, words, callback, progress)
     return _finish(*reopen_run(Path(folder), domain, words, steps), words, callback, progress)
 
 
@@ -422,7 +440,7 @@ def run_source(path: Path) -> str:
 
 
 def _finish(run: Run, dataset: Dataset, words: Words | None, callback: Callback | None, progress: bool) -> TrainedRun:
-    with _watch(run, callback, progress) as observer:
+    with _watch([run], callback, progress) as observer:
         trained = train_to_end(run, dataset, observer)
     return TrainedRun(run.folder, run.config, measure_run(run, dataset, trained).result, dataset.domain, words)
 
@@ -431,15 +449,29 @@ def _finish_stages(
     folder: Path, language: Domain | None, words: Words | None, callback: Callback | None, progress: bool
 ) -> TrainedRun:
     """The last stage, trained to its end."""
-    ended = train_stages(folder, lambda run, *_: _watch(run, callback, progress), language, words)
+    ended = train_stages(folder, lambda run, *_: _watch([run], callback, progress), language, words)
+    return TrainedRun(ended.run.folder, ended.run.config, ended.measured.result, ended.dataset.domain, words)
+
+
+def _finish_teaching(
+    folder: Path, language: Domain | None, words: Words | None, callback: Callback | None, progress: bool
+) -> TrainedRun:
+    """The student's last stage, trained to its end."""
+    ended = train_teaching(
+        folder,
+        lambda runs, _: _watch(runs, None, progress),
+        lambda run, *_: _watch([run], callback, progress),
+        language,
+        words,
+    )
     return TrainedRun(ended.run.folder, ended.run.config, ended.measured.result, ended.dataset.domain, words)
 
 
 @contextmanager
-def _watch(run: Run, callback: Callback | None, progress: bool) -> Iterator[Observer]:
-    display = create_display([run], quiet=not progress)
+def _watch(runs: Sequence[Run], callback: Callback | None, progress: bool) -> Iterator[Observer]:
+    display = create_display(runs, quiet=not progress)
     with stop_on_interrupt(display), display:
-        yield _Calling(display, callback, run.config.training.steps) if callback else display
+        yield _Calling(display, callback, runs[0].config.training.steps) if callback else display
 
 
 class _Calling:

@@ -191,3 +191,44 @@ def test_a_search_takes_the_policy_of_a_run(vbsix, run):
     scene = " ".join(f"{position}:__" for position in range(1, 11))
     ended = vbsix("search", "scene", "--world", scene, "--target", scene, "--checkpoint", run, "leave")
     assert ended == (2, "", f"error: --checkpoint: {run} was trained for tangrams, not for scene.\n")
+
+
+def test_a_file_of_requests_is_answered_like_its_lines(vbsix, pipe, run, tmp_path):
+    lengths = [3, 1, 2, 1, 4, 2, 1, 9, 1, 1, 2, 3, 1]  # more than a batch, and one that needs more room
+    requests = [{"context": ROW, "instructions": [UTTERANCE] * length, "id": length} for length in lengths]
+    requests[5:5] = [{"context": "1:9", "instructions": [UTTERANCE]}, {"context": ROW, "instructions": [" "]}, []]
+    lines = "\n".join(map(json.dumps, requests)).encode() + b"\n\n{"
+    source, target = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
+    source.write_bytes(lines)
+    asked = ("parse", run, "--seed", str(SEEDS[0]), "--input", str(source), "--output", str(target))
+    ended = vbsix(*asked)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"{target}: 17 answers (")
+    answers, wanted = [json.loads(line) for line in target.read_text().splitlines()], pipe(lines)
+    assert [one.get("error") for one in answers] == [one.get("error") for one in wanted]
+    assert sum("error" in one for one in answers) == 4 and answers[-1]["error"].startswith("line 18: not JSON")
+    for one, other in zip(answers, wanted, strict=True):
+        assert one.get("id") == other.get("id")
+        for mine, theirs in zip(one.get("readings", []), other.get("readings", []), strict=True):
+            assert mine["commands"] == theirs["commands"] and mine["worlds"] == theirs["worlds"]
+            assert mine["confidence"] == pytest.approx(theirs["confidence"], rel=1e-4)
+    ended = vbsix(*asked)
+    assert ended == (2, "", f"error: {target}: exists already. Remove it, or give another --output.\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--input", "requests.jsonl"], "give --input and --output together"),
+        (["--input", "nowhere", "--output", "out", "--context", ROW, UTTERANCE], "neither --context nor instructions"),
+        (["--input", "nowhere", "--output", "out"], "nowhere: No such file or directory"),
+        (["--input", "requests.jsonl", "--output", "no/folder/out"], "out.part: No such file or directory"),
+        (["--input", "requests.jsonl", "--output", "out", "--best", "99"], "99 readings cannot be given"),
+    ],
+)
+def test_what_is_wrong_with_files_is_one_message(vbsix, run, tmp_path, monkeypatch, given, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "requests.jsonl").write_text(json.dumps({"context": ROW, "instructions": [UTTERANCE]}))
+    ended = vbsix("parse", run, *given)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err and "Traceback" not in ended.err

@@ -112,6 +112,13 @@ def test_others_can_reach_it_only_with_a_warning(vbsix, run, served):
         assert call(served[0][0], "GET", "/api/models", headers={"Host": name}).status_code == status
 
 
+@pytest.mark.parametrize("host", ["", "0", "::", "0:0:0:0:0:0:0:0"])
+def test_all_addresses_are_no_name_however_they_are_written(host):
+    with pytest.raises(VbsixError, match="--allow-host"):
+        _hosts(host, [])
+    assert host not in _hosts(host, ["lab.example"])
+
+
 def test_who_listens_everywhere_must_name_the_hosts(vbsix, run):
     ended = vbsix("serve", run, "--port", "0", "--host", "0.0.0.0")
     assert ended.code == 2 and "--allow-host" in ended.err
@@ -126,7 +133,7 @@ def test_without_a_model_the_built_in_ones_are_served(vbsix, run, served):
     ended = vbsix("serve", "--port", "0")
     assert (ended.code, ended.err) == (
         0,
-        "getting ready: alchemy.safetensors, scene.safetensors, tangrams.safetensors\n",
+        "getting ready: alchemy.safetensors, scene.safetensors, tangrams.safetensors, tangrams-critic.safetensors\n",
     )
 
 

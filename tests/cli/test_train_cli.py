@@ -150,7 +150,7 @@ def test_a_folder_that_holds_a_run_is_left_alone(vbsix, ended):
     before = (folder / "run.json").read_bytes()
     again = vbsix("train", *ARGUMENTS, f"--out={folder}")
     assert again.code == 2
-    assert again.err == f"error: {folder}: holds a run already; give another folder, or continue it with --resume.\n"
+    assert again.err == f"error: {folder}: is in use already; give another folder, or continue it with --resume.\n"
     assert (folder / "run.json").read_bytes() == before
 
 

@@ -24,6 +24,7 @@ from vbsix.api import choose_config
 from vbsix.config.schema import override, to_settings
 from vbsix.data.dataset import load_dataset, warn_about
 from vbsix.domains.interning import freeze
+from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
 from vbsix.parsing.loading import make_ensemble, make_parser
@@ -112,8 +113,8 @@ def test_numbers_are_compared_to_nine_digits():
 @pytest.mark.parametrize(("skips", "found"), [(False, [True, True]), (True, [True, False])])
 def test_commands_that_change_nothing_are_left_out(skips, found):
     """5 can be reached from 4 in two commands by `one same` and `same one`; from 5 by `same same` alone."""
-    domain = PythonDomain(Sums)
-    config = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0, skip_no_ops=skips)
+    domain = without_no_ops(PythonDomain(Sums)) if skips else PythonDomain(Sums)
+    config = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0)
 
     def search(world, target):
         return search_graph(
@@ -143,8 +144,8 @@ class Walk(Sums):
 
 
 def test_a_command_of_several_tokens_is_compared_with_the_state_before_it():
-    domain = PythonDomain(Walk)
-    config = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0, skip_no_ops=True)
+    domain = without_no_ops(PythonDomain(Walk))
+    config = SearchConfig(beam=9, selection="epsilon-greedy", epsilon=0.0)
 
     @quick_jit
     def search(target):
@@ -236,9 +237,9 @@ def test_settings_that_depend_on_the_data(tmp_path):
 def test_words_that_are_not_read_and_critics_that_see_nothing_are_warned_of(tmp_path, caplog):
     domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
     config = tiny_config("execution-only", domain="sums", data__lengths=(0,), data__max_words=2)
-    dataset = load_dataset(config.data, domain, str(path), word_size=config.network.word)
+    dataset = load_dataset(config.data, without_no_ops(domain), str(path), word_size=config.network.word)
     with caplog.at_level(logging.WARNING, "vbsix"):
-        warn_about(dataset, sees_targets=True, skips_no_ops=True)
+        warn_about(dataset, sees_targets=True)
     assert "100% of the instructions have more than 2 words" in caplog.text
     assert "Sums: has no describe_target(target)" in caplog.text
     assert "change nothing" not in caplog.text

@@ -400,6 +400,34 @@ def test_a_drawn_search_zooms_moves_and_follows(page):
     assert view()[2] >= start[2]
 
 
+def test_a_guided_search_takes_the_model_that_it_needs(page):
+    """With another model under the name of the built-in one that has a critic."""
+    go(page, address("search", SAID[0], beam="4"))
+    expect(page.get_by_role("button", name="Merging wins")).to_be_visible()
+    expect(page.get_by_role("button", name="The critic wins")).to_have_count(0)
+
+    def list_models(route) -> None:
+        found = route.fetch().json()
+        found["models"] += [{**found["models"][0], "name": "tangrams-critic"}]
+        route.fulfill(json=found)
+
+    def answer(route) -> None:
+        asked = json.loads(route.request.post_data)
+        asked["model"] = {"tangrams-critic": MODEL}.get(asked["model"], asked["model"])
+        route.fulfill(response=route.fetch(post_data=json.dumps(asked)))
+
+    page.route("**/api/models", list_models)
+    for path in ("parse", "search"):
+        page.route(f"**/api/{path}", answer)
+    go(page, address("search", SAID[0], beam="4", critic="no"))
+    page.get_by_role("button", name="The critic wins").press("Enter")
+    expect(page.locator("#model")).to_have_value("tangrams-critic")
+    expect(page.get_by_label("the critic ranks")).to_be_checked()
+    expect(page.get_by_label("Target as text")).to_have_value("1:2 2:0 3:3 4:4")
+    expect(page.locator(".guided")).to_contain_text("the right states drop out of the beam")
+    expect(page.locator(".found").first).to_be_visible()
+
+
 def test_links_with_too_many_instructions_say_so(page):
     go(page, address("play", *["remove the first figure"] * 12))
     expect(page.get_by_role("alert")).to_have_text("The link has 12 instructions; the first 10 are shown.")

@@ -40,8 +40,25 @@ def test_names_are_unique_and_each_seed_is_a_model(models, run_folder, tmp_path)
     exported = tmp_path / "tiny.safetensors"
     models[MODEL].parser.export(exported)
     loaded = load_models([run_folder, exported, exported])
+    assert loaded[MODEL].accuracy and not loaded["tiny"].accuracy
     assert list(loaded) == [MODEL, OTHER, "tiny", "tiny (2)"]
-    assert [model.critic is not None for model in loaded.values()] == [True, True, False, False]
+    assert [model.parser.critic is not None for model in loaded.values()] == [True, True, False, False]
+
+
+def test_an_exported_critic_scores_states_as_its_run_does(models, tmp_path):
+    parser = models[MODEL].parser
+    parser.export(tmp_path / "tiny.safetensors", critic=True)
+    (exported,) = load_models([tmp_path / "tiny.safetensors"]).values()
+    own, other = (
+        [
+            (one.tokens, one.value)
+            for one in search(model, ROW, TARGET, SAID, space="execution", beam=64, critic=True)[0].states
+        ]
+        for model in (models[MODEL], exported)
+    )
+    assert own == other and any(value is not None for _, value in own)
+    with pytest.raises(VbsixError, match="this model has no critic"):
+        replace(parser, critic=None).export(tmp_path / "other.safetensors", critic=True)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -90,7 +107,7 @@ def test_errors_of_an_own_language_are_reported(models):
 
     domain, parser = PythonDomain(Broken), models[MODEL].parser
     policy = Policy(domain, parser.config.network, key=jax.random.key(0))
-    own = replace(parser, domain=domain, policy=policy)
+    own = replace(parser, domain=domain, policy=policy, critic=None)
     with pytest.raises(VbsixError, match="it is broken"):
         search(Model("own", own), "3", "4", ["go on"], space="execution", beam=4, critic=False)
 

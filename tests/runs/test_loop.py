@@ -145,7 +145,7 @@ def test_better_policies_replace_worse_ones_seed_by_seed():
 
 
 def test_a_folder_with_a_run_is_not_overwritten(finished):
-    with pytest.raises(VbsixError, match="holds a run already"):
+    with pytest.raises(VbsixError, match="is in use already"):
         create_run(open_run(finished.folder))
 
 

@@ -152,7 +152,7 @@ def test_a_folder_in_use_is_refused(left_alone):
     folder, _ = left_alone
     with pytest.raises(VbsixError, match="is in use already"):
         begin(folder, {})
-    with pytest.raises(VbsixError, match="holds a run already"):
+    with pytest.raises(VbsixError, match="is in use already"):
         create_run(Run(folder, LOOP_CONFIG, (0,), "synthetic"))
     description = json.loads((folder / "stages.json").read_text())
     assert len(description["stages"]) == 2

@@ -47,6 +47,28 @@ def test_it_can_be_batched():
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("end", [0, 2, 5])
+def test_it_can_stop_early(monkeypatch, backend, end):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    rest = jax.tree.map(lambda leaf: leaf[0], jax.lax.scan(body, jnp.float32(7), jnp.arange(1.0))[1])
+
+    @jax.jit
+    def found(end):
+        return jax.vmap(lambda start: scan_packed(body, start, jnp.arange(5.0), end=end, rest=rest))(jnp.arange(3.0))
+
+    for place, start in enumerate(range(3)):
+        total, expected = jax.lax.scan(body, jnp.float32(start), jnp.arange(float(end)))
+        expected = jax.tree.map(
+            lambda run, rest: np.concatenate([run, np.repeat(np.asarray(rest)[None], 5 - end, axis=0)]), expected, rest
+        )
+        totals, records = found(jnp.int32(end))
+        assert totals[place] == total
+        jax.tree.map(
+            lambda one, other, place=place: np.testing.assert_array_equal(one[place], other), records, expected
+        )
+
+
 def test_a_loop_becomes_one_array():
     jaxpr = jax.make_jaxpr(lambda: scan_packed(body, jnp.float32(0), jnp.arange(5.0)))()
     (loop,) = [equation for equation in jaxpr.eqns if equation.primitive.name == "scan"]

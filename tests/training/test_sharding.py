@@ -93,11 +93,13 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path):
     run_with_devices(f"resume({str(tmp_path)!r})")
 
 
-def test_a_batch_is_sharded_evenly_unless_the_host_is_asked(monkeypatch):
+def test_a_batch_is_sharded_evenly_unless_the_domain_has_callbacks(monkeypatch):
     monkeypatch.setattr(jax, "device_count", lambda: 6)
-    domain = get_domain("tangrams")
+    domain, own = get_domain("tangrams"), PythonDomain(Counter)
     assert [sharding.count_devices(domain, size) for size in (8, 1, 64, 12, 7)] == [4, 1, 4, 6, 1]
-    assert sharding.count_devices(PythonDomain(Counter), 12) == 1
+    assert sharding.count_devices(own, 12) == 6
+    own.compiled = False
+    assert sharding.count_devices(own, 12) == 1
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert sharding.count_devices(domain, 12) == 1
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
+from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster, connected
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
 if TYPE_CHECKING:
     from vbsix.parsing.parser import Parser
+    from vbsix.parsing.requests import Answering
+    from vbsix.parsing.streaming import Answer
     from vbsix.search.prediction import Parse, Reading
 
 
@@ -37,6 +40,18 @@ def parse(
         float, typer.Option(min=0, max=1, help="Abstain where the best reading's confidence is lower.")
     ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the readings as JSON.")] = False,
+    source: Annotated[
+        Path | None,
+        typer.Option("--input", dir_okay=False, metavar="FILE", help="A file of requests, a line of JSON each."),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", dir_okay=False, metavar="FILE", help="Where the answers to --input go, in order."),
+    ] = None,
+    engine: Engine = LOCAL,
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
 ) -> None:
     """Read instructions: their commands, how confident the model is, and the worlds before and after.
 
@@ -45,24 +60,44 @@ def parse(
     Without instructions and --context, requests come from standard input, a line of JSON each, as in
     {"context": "1:0 2:3", "instructions": ["swap them"], "id": 7}, and a line of JSON answers each.
 
+    With --input and --output, a file of such requests is answered in batches, and memory does not grow with the file.
+    If the command is stopped or killed, the same command continues. With --engine ray, blocks of the file are tasks on
+    a Ray cluster, whose nodes share the model.
+
     Example: vbsix parse runs/tangrams --context "1:0 2:3 3:4" "swap the first and the last shape" "undo that"
     """
     prepare_jax()
     from vbsix.parsing.loading import load
+    from vbsix.parsing.requests import Answering, answer_lines, to_json
+    from vbsix.parsing.streaming import answer_blocks
 
     if (world is None) != (not utterances):
         raise VbsixError("give --context and instructions, or neither to read requests from standard input.")
+    if (source is None) != (target is None) or (source and utterances):
+        raise VbsixError("give --input and --output together, and then neither --context nor instructions.")
+    how, cluster = Answering(best, min_confidence), choose_cluster(engine, address, cpus, gpus, model)
+    if cluster and not source:
+        raise VbsixError("--engine ray parses files: give --input and --output.")
     parser = load(model, seed, domain=own_domain(domain))
+    if source and target:
+        if cluster:
+            from vbsix.cluster.parsing import Model, answer_on
+
+            answer = partial(answer_on, cluster, Model(str(model), seed, domain), how)
+        else:
+            answer = partial(answer_blocks, parser, how)
+        with connected(cluster):
+            return _parse_file(parser, source, target, how, answer)
     if world is None or not utterances:
         requests = typer.get_binary_stream("stdin")
         if requests.isatty():
             typer.echo("Reading requests from standard input, a line of JSON each.", err=True)
-        for answer in _answers(parser, requests, best, min_confidence):
-            typer.echo(json.dumps(answer))
+        for number, line in enumerate(requests, start=1):
+            typer.echo(answer_lines(parser, [line], number, how).decode(), nl=False)
         return
     found = parser.parse(world, utterances, best)
     if as_json:
-        typer.echo(json.dumps(_to_json(found, min_confidence)))
+        typer.echo(json.dumps(to_json(found, min_confidence)))
         return
     if found.unknown_words:
         typer.echo(f"The model does not know: {', '.join(found.unknown_words)}", err=True)
@@ -78,42 +113,30 @@ def parse(
         _print_readings(parser.domain.name, found)
 
 
-def _answers(parser: Parser, lines: Iterable[bytes], best: int, min_confidence: float) -> Iterator[dict[str, Any]]:
-    """An answer to each line that is not blank, errors too."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        request: Any = None
-        try:
-            request = json.loads(line.decode())
-            found = parser.parse(*_check_request(request), best)
-            answer = _to_json(found, min_confidence)
-        except (ValueError, RecursionError) as error:
-            answer = {"error": f"line {number}: not JSON: {error}"}
-        except VbsixError as error:
-            answer = {"error": f"line {number}: {error}"}
-        yield {"id": request["id"], **answer} if isinstance(request, dict) and "id" in request else answer
+def _parse_file(parser: Parser, source: Path, target: Path, how: Answering, answer: Answer) -> None:
+    """Answers a file of requests, and shows how far it has come."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    from vbsix.parsing.streaming import answer_file
 
-def _check_request(request: Any) -> tuple[Any, list[str]]:
-    """The context and the instructions of a request, under these names or under their old ones."""
-    if not isinstance(request, dict):
-        raise VbsixError('expected an object such as {"context": "...", "instructions": ["..."]}.')
-    if not {"context", "world"} & request.keys():
-        raise VbsixError('"context" is missing.')
-    context = request.get("context", request.get("world"))
-    instructions = request.get("instructions", request.get("utterances"))
-    if not isinstance(instructions, list) or not all(isinstance(instruction, str) for instruction in instructions):
-        raise VbsixError('"instructions" is missing or not a list of texts.')
-    return context, instructions
-
-
-def _to_json(found: Parse, min_confidence: float) -> dict[str, Any]:
-    """The parse; one that is not confident enough is withheld."""
-    abstained = found.confidence < min_confidence
-    withheld = {"readings": []} if abstained else {}
-    names = {"context": found.context, "instructions": found.instructions}
-    return {"format": 1, "abstained": abstained, "confidence": found.confidence, **names, **asdict(found), **withheld}
+    origin = {"model": parser.fingerprint(), **how._asdict()}
+    console = Console(stderr=True, highlight=False, markup=False)
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    begun = time.perf_counter()
+    answers, own = 0, 0
+    try:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            bar = progress.add_task("parsing", total=source.stat().st_size)
+            for answers, own, read in answer_file(source, target, origin, answer):
+                if answers and not own:
+                    console.print(f"continuing after {answers} answers")
+                progress.update(bar, completed=read, description=f"{answers} answers")
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped after {answers} answers. The same command continues.", err=True)
+        raise typer.Exit(130) from None
+    speed = own / max(time.perf_counter() - begun, 1e-9)
+    typer.echo(f"{target}: {answers} answers ({speed:.0f} per second)")
 
 
 def _print_readings(domain: str, found: Parse) -> None:

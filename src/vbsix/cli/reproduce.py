@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Sequence
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.utilities.errors import UnknownName
+from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster
+from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
 if TYPE_CHECKING:
-    from vbsix.reproduction.runs import Results
+    from vbsix.cluster.connection import Cluster
+    from vbsix.reproduction.runs import Result, Results
     from vbsix.reproduction.targets import TableTarget
     from vbsix.runs.folder import Run
 
@@ -51,6 +54,10 @@ def reproduce(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting, as in search.beam=64.")
     ] = None,
+    engine: Engine = LOCAL,
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
 ) -> None:
     """Make a table or a figure of the paper, training the runs that are missing.
 
@@ -59,6 +66,8 @@ def reproduce(
     those of the built-in corpus to DIR/synthetic-TARGET. Runs that are still missing are shown as `-`. The test split
     is read for table1 and prior-work alone; runs that were done for another target are then measured on it. Runs on the
     built-in corpus have sequences of 1 to 5 instructions, and held-out phrasings stand in for a test split.
+
+    With --engine ray, each run is a task on a Ray cluster, whose nodes share DIR and the data.
 
     The target `page` trains nothing: it updates all tables and figures of DIR/README.md and DIR/docs from DIR/results.
 
@@ -72,6 +81,7 @@ def reproduce(
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.loop import Interrupted
 
+    cluster = choose_cluster(engine, address, cpus, gpus, out)
     if target == "page":
         typer.echo(f"written: {', '.join(map(str, page.write_page(out)))}")
         return
@@ -98,7 +108,11 @@ def reproduce(
         return all(name in names for name, names in zip(named, asked.values(), strict=True))
 
     interrupted = False
-    for run in left():
+    if cluster:
+        if minutes is not None:
+            raise VbsixError("--minutes: is for runs in this process; stop with Ctrl-C, and the same command goes on.")
+        interrupted = not _finish_on(cluster, target, left(), settings or [], results)
+    for run in [] if cluster else left():
         display = create_display([run], quiet=False)
         display.on_message(f"{run.config.name} learns {run.config.domain}, {seeds} seeds; run folder: {run.folder}")
         with suppress(Interrupted), stop_on_interrupt(display), display:
@@ -119,6 +133,30 @@ def reproduce(
         typer.echo(f"still to do: {', '.join(names)}; the same command goes on with them")
     if interrupted:
         raise typer.Exit(130)
+
+
+def _finish_on(
+    cluster: Cluster, target: str, left: Sequence[Run], settings: list[str], results: dict[Run, Result | None]
+) -> bool:
+    """Finishes runs on a cluster, and notes their results. False if the user has stopped it."""
+    from vbsix.cluster.jobs import Job, run_jobs
+    from vbsix.reproduction import runs
+    from vbsix.reproduction.targets import TARGETS
+
+    def job(run: Run) -> Job:
+        there = dataclasses.replace(run, folder=run.folder.resolve())
+        arguments = TARGETS[target].needs, there, runs.command_for(target, run, settings)
+        return Job(run.folder.name, runs.finish_quietly, arguments, [run])
+
+    try:
+        outcomes = run_jobs([job(run) for run in left], cluster, quiet=False)
+    except KeyboardInterrupt:
+        return False
+    errors = [str(outcome) for outcome in outcomes if isinstance(outcome, VbsixError)]
+    if errors:
+        raise VbsixError("\n".join([*errors, "The other runs have ended; the same command goes on with these."]))
+    results |= zip(left, outcomes, strict=True)
+    return True
 
 
 def _names(kind: str, text: str | None, known: Sequence[str]) -> list[str]:

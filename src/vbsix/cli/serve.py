@@ -16,7 +16,6 @@ from vbsix.cli.domains import OwnDomain, own_domain
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
-EVERYWHERE = ("0.0.0.0", "::")
 NO_EXTRA = "the playground needs its extra: pip install 'vbsix[playground]', in a checkout: pip install '.[playground]'"
 
 
@@ -89,13 +88,13 @@ def _hosts(host: str, named: list[str]) -> list[str]:
     own = [name.lower() for name in named]
     if _is_loopback(host):
         return [*LOOPBACK, host, *own]
-    if host in EVERYWHERE and not own:
+    if (everywhere := _is_everywhere(host)) and not own:
         raise VbsixError(
             f"--host {host}: name the host that browsers ask for, such as --allow-host {socket.gethostname()}; "
             "requests for other names are refused."
         )
     bare = f"[{host}]" if ":" in host else host
-    return [*LOOPBACK, *([] if host in EVERYWHERE else [bare.lower()]), *own]
+    return [*LOOPBACK, *([] if everywhere else [bare.lower()]), *own]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -109,6 +108,14 @@ def listen(host: str, port: int) -> socket.socket:
         reason = str(error.strerror).partition(" (")[0]
         hint = " Take another port: --port 0 takes any that is free." if error.errno == errno.EADDRINUSE else ""
         raise VbsixError(f"cannot listen at {host}, port {port}: {reason}.{hint}") from error
+
+
+def _is_everywhere(host: str) -> bool:
+    """Whether it stands for all addresses of this machine: 0.0.0.0 and ::, however they are written."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return host in ("", "0")
 
 
 def _is_loopback(host: str) -> bool:

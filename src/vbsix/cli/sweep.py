@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from vbsix.cli.stopping import exit_when_stopped
 from vbsix.domains.base import Domain
 from vbsix.runs.display import QuietDisplay, create_display, stop_on_interrupt
 from vbsix.runs.folder import Run, resume_command
-from vbsix.runs.loop import Interrupted
 from vbsix.runs.sweep import Sweep, train_sweep, try_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.numbers import mean_std
 
+if TYPE_CHECKING:
+    from vbsix.cluster.connection import Cluster
 
-def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool) -> None:
-    """Trains a sweep to its end, and prints what came of its runs."""
+
+def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool, cluster: Cluster | None = None) -> None:
+    """Trains a sweep to its end, here or on a cluster, and prints what came of its runs."""
+    with exit_when_stopped(lambda: resume_command(sweep.runs[0])):
+        if cluster:
+            from vbsix.cluster.sweep import train_sweep_on
+
+            failed = train_sweep_on(cluster, sweep, quiet)
+        else:
+            failed = train_sweep(sweep, observe_runs(quiet), domain)
+    if not quiet:
+        Console(highlight=False, markup=False).print(accuracy_table(sweep))
+    if failed:
+        raise VbsixError("\n".join(map(str, failed.values())))
+
+
+def observe_runs(quiet: bool) -> Callable[[Sequence[Run], str], AbstractContextManager[QuietDisplay]]:
+    """Opens displays of runs that are trained side by side."""
 
     @contextmanager
     def observe(runs: Sequence[Run], title: str) -> Iterator[QuietDisplay]:
@@ -32,15 +50,7 @@ def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool) -> None:
         with stop_on_interrupt(display), display:
             yield display
 
-    try:
-        failed = train_sweep(sweep, observe, domain)
-    except (Interrupted, KeyboardInterrupt) as stopped:
-        typer.echo(str(stopped) or f"Stopped. Continue with: {resume_command(sweep.runs[0])}", err=True)
-        raise typer.Exit(130) from None
-    if not quiet:
-        Console(highlight=False, markup=False).print(accuracy_table(sweep))
-    if failed:
-        raise VbsixError("\n".join(map(str, failed.values())))
+    return observe
 
 
 def accuracy_table(sweep: Sweep) -> Table:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import complete_domain, own_domain
+from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster, connected
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
@@ -92,6 +93,22 @@ def train(
         int | None,
         typer.Option(min=2, help="Cross-validation: the number of folds. Train without each fold, and evaluate on it."),
     ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Teaching across folds: train without each fold (5, or --folds) this many times, then a student on "
+            "all rows. Policies that have not seen a row weigh the programs found for it.",
+        ),
+    ] = None,
+    teachers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Learn from the posteriors of trained policies: all seeds of a run, or a sweep over --folds, whose "
+            "runs teach the rows that they have not seen.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -105,6 +122,10 @@ def train(
             help="Continue a run or a sweep that was stopped or killed; with --steps N, train a finished run further.",
         ),
     ] = None,
+    engine: Engine = LOCAL,
+    address: Address = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors alone.")] = False,
 ) -> None:
     """Train a parser. Without arguments: on the built-in corpus, in a few minutes.
@@ -123,8 +144,11 @@ def train(
     With --stages it trains several runs one after the other, in folders of their own inside the run's folder. The run's
     folder stands for its last stage.
 
+    With --rounds it trains teachers without each fold, then a student. The run's folder stands for the student.
+
     With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
-    that share compiled code form a group and are trained side by side; groups are trained one after the other.
+    that share compiled code form a group and are trained side by side; groups are trained one after the other. With
+    --engine ray, each group is a task on a Ray cluster, whose nodes share the sweep's folder.
 
     Examples: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64; vbsix train --seeds 3
     --vary training.learning_rate=0.001,0.0003
@@ -132,7 +156,7 @@ def train(
     prepare_jax()
     from vbsix.api import choose_config, choose_stages, continue_config, new_folder
     from vbsix.cli.report import print_report
-    from vbsix.cli.stages import finish_stages
+    from vbsix.cli.stages import finish_stages, finish_teaching
     from vbsix.cli.sweep import finish_sweep, print_plan
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
@@ -140,24 +164,31 @@ def train(
     from vbsix.parsing.continuing import open_source
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
-    from vbsix.runs.folder import Run, create_run, is_staged, reopen_run, resume_command
+    from vbsix.runs.folder import Run, create_run, is_staged, is_teaching, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
     from vbsix.runs.stages import create_stages, plan_stages
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
+    from vbsix.runs.teachers import find_teachers
+    from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching
 
+    cluster = choose_cluster(engine, address, cpus, gpus, out, resume)
     own = own_domain(domain)
+    if cluster and not (vary or folds or (resume and is_sweep(resume))):
+        raise VbsixError("--engine ray trains sweeps: give --vary or --folds, or --resume with a sweep.")
     if resume:
         begun = data, dev, method, recipe, variant, seeds, out, config, settings, start, stages
-        if any((*begun, vary, folds, dry_run)):
-            raise VbsixError("--resume continues a run as it was begun; it takes only --steps and --quiet besides.")
+        if any((*begun, vary, folds, rounds, teachers, dry_run)):
+            raise VbsixError(
+                "--resume continues a run as it was begun; it takes only --steps, --engine and --quiet besides."
+            )
         if is_sweep(resume):
             if steps:
                 raise VbsixError("--steps: a sweep cannot be trained further.")
-            return finish_sweep(open_sweep(resume), own, quiet)
-        if is_staged(resume):
+            return finish_sweep(open_sweep(resume), own, quiet, cluster)
+        if is_staged(resume) or is_teaching(resume):
             if steps:
                 raise VbsixError("--steps: stages cannot be trained further.")
-            return finish_stages(resume, own, quiet)
+            return (finish_stages if is_staged(resume) else finish_teaching)(resume, own, quiet)
         run, dataset = reopen_run(resume, own, steps=steps)
     else:
         continued = open_source(start, own) if start else None
@@ -172,7 +203,7 @@ def train(
             raise VbsixError(f"--dev needs JSON lines: give --data FILE{SUFFIX}.")
         given = {"training.steps": steps} if steps else {}
         given |= {"data.dev_file": str(dev)} if dev else {}
-        given |= {"data.folds": folds} if folds else {}
+        given |= {"data.folds": folds} if folds and not rounds else {}
         given |= read_assignments(settings or [])
         name = own.name if own else None
         if continued:
@@ -181,22 +212,36 @@ def train(
             chosen = choose_config(name, source, method, recipe, variant, config, given)
         words, begin = (continued.words, continued.start) if continued else (None, None)
         folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
+        if rounds:
+            if start or teachers or vary or dry_run:
+                raise VbsixError("--rounds does not go with --from, --teachers, --vary or --dry-run.")
+            schedule = choose_stages(stages) if stages else [{}]
+            teaching = plan_teaching(folder, chosen, schedule, numbers, source, folds=folds or FOLDS, rounds=rounds)
+            create_teaching(teaching, own)
+            return finish_teaching(folder, own, quiet)
+        taught_by = None
+        if teachers:
+            taught_by, known = find_teachers(teachers, chosen, source)
+            words = words or known
         if stages:
             if vary or folds or dry_run:
                 raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
-            planned = plan_stages(folder, chosen, choose_stages(stages), numbers, source)
+            planned = plan_stages(folder, chosen, choose_stages(stages), numbers, source, taught_by)
             create_stages(folder, planned, own, words, begin)
             return finish_stages(folder, own, quiet)
         if vary or folds or dry_run:
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
             values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
-            sweep = plan_sweep(folder, chosen, values, numbers, source)
+            sweep = plan_sweep(folder, chosen, values, numbers, source, taught_by)
+            if dry_run and cluster:
+                raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
                 return print_plan(sweep, own)
-            create_sweep(sweep, own, words, begin)
-            return finish_sweep(sweep, own, quiet)
-        run = Run(folder, chosen, numbers, source)
+            with connected(cluster):
+                create_sweep(sweep, own, words, begin)
+                return finish_sweep(sweep, own, quiet, cluster)
+        run = Run(folder, chosen, numbers, source, teachers=taught_by)
         dataset = create_run(run, words=words, start=begin)
     display = create_display([run], quiet)
     if not quiet:

@@ -72,6 +72,15 @@ class TrainingConfig:
         most=1,
         input_of="step",
     )
+    averaging: float = setting(
+        0.0,
+        "Weight averaging: evaluate, keep and continue a running average of the policy's parameters. After a step, the "
+        "average moves towards the policy by 1 minus this, so that 0.999 averages about 1,000 steps; 1 is the mean of "
+        "all steps of the run or stage. 0 turns it off. Search and training use the policy itself.",
+        least=0,
+        most=1,
+        input_of="step",
+    )
     dropout: float = setting(
         0.0, "Dropout on word vectors and on the policy's utterance encodings.", least=0, below=1, input_of="step"
     )
@@ -103,6 +112,14 @@ class TrainingConfig:
         "weights are proportional to probability (MML); below 1, improbable programs count for more; with 0, weights "
         "are equal; above 1, the most probable program counts for more.",
         least=0,
+        input_of="step",
+    )
+    teacher_threshold: float = setting(
+        0.0,
+        "With teachers: leave out an example in a step if the teachers give the correct programs found less than this "
+        "probability. 0 leaves out none.",
+        least=0,
+        below=1,
         input_of="step",
     )
     length_penalty: float = setting(

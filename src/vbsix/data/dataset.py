@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vbsix.data.config import DataConfig
-from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, suffixes, targets_of, to_arrays
+from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, row_id, suffixes, targets_of, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import Words, load_vectors, load_words, random_words
@@ -62,6 +62,8 @@ class Dataset:
     waypoints: Targets | None = None
     """The targets of the training examples, where programs of longer examples must pass through those of shorter
     ones."""
+    folds: Sequence[int] | None = None
+    """The fold of the row that each training example is of, for teachers that have not seen it."""
 
     @property
     def most_instructions(self) -> int:
@@ -71,6 +73,11 @@ class Dataset:
         """Examples as arrays with room for `most` instructions, or as many as the longest has."""
         most = most or max(len(example.instructions) for example in examples)
         return to_arrays(self.domain, examples, self.words, most, self.max_words, self.waypoints)
+
+    def training_arrays(self, most: int) -> Arrays:
+        """The training examples as arrays, with their folds where these are known."""
+        folds = None if self.folds is None else np.array(self.folds, np.int32)
+        return self.arrays(self.examples, most)._replace(fold=folds)
 
     def fingerprint(self) -> str:
         """Identifies what is learned from, so that a run is not resumed on other data."""
@@ -89,6 +96,7 @@ def load_dataset(
     word_size: int,
     shortest_first: bool = False,
     words: Words | None = None,
+    teacher_folds: int = 0,
 ) -> Dataset:
     """Reads the data of a run.
 
@@ -99,6 +107,7 @@ def load_dataset(
         word_size: the length of word vectors.
         shortest_first: sort the training examples by length, as a curriculum needs them.
         words: a vocabulary of one's own; None takes GloVe's, or random vectors where there is no GloVe.
+        teacher_folds: into how many folds the rows were divided for the run's teachers; 0 for a run without teachers.
     """
     unread: list[Row] = []
     vectors = None
@@ -140,7 +149,16 @@ def load_dataset(
     if (found := words.vectors.shape[1]) != word_size:
         raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
     waypoints = targets_of(examples) if config.waypoints else None
-    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train), waypoints)
+    folds = _example_folds(every, examples, teacher_folds) if teacher_folds else None
+    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train), waypoints, folds)
+
+
+def _example_folds(rows: Sequence[Row], examples: Sequence[Example], folds: int) -> list[int]:
+    """The fold of each example's row; teachers of one fold have seen all rows, or none."""
+    if folds == 1:
+        return [0] * len(examples)
+    fold_of = {row.id: fold for row, fold in zip(rows, fold_numbers(rows, folds), strict=True)}
+    return [fold_of[row_id(example)] for example in examples]
 
 
 def _without_middle(row: Row) -> Row:
@@ -173,7 +191,16 @@ def _open_folder(source: str) -> Path:
 
 
 def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], list[Row]]:
-    """The rows without those of a fold, and those of the fold. Folds are random, the same ones every time.
+    """The rows without those of a fold, and those of the fold."""
+    if folds < 2 or fold >= folds:
+        raise VbsixError(f"data.fold: {fold} of data.folds = {folds}: there must be 2 folds or more, the first is 0.")
+    inside = [number == fold for number in fold_numbers(rows, folds)]
+    kept = [row for row, is_inside in zip(rows, inside, strict=True) if not is_inside]
+    return kept, [row for row, is_inside in zip(rows, inside, strict=True) if is_inside]
+
+
+def fold_numbers(rows: Sequence[Row], folds: int) -> list[int]:
+    """The fold of each row. Folds are random, the same ones every time.
 
     Rows that share their id, or their first world and utterances, are in the same fold.
     """
@@ -185,15 +212,10 @@ def leave_out(rows: Sequence[Row], folds: int, fold: int) -> tuple[list[Row], li
         group |= dict.fromkeys(_identities(row), known[0] if known else place)
     numbers = [group[row.id] for row in rows]
     places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}
-    if not (2 <= folds <= len(places) and fold < folds):
-        raise VbsixError(
-            f"data.fold: {fold} of data.folds = {folds}: there must be 2 to {len(places)} folds (as many as different "
-            "rows), and the first is number 0."
-        )
+    if not 2 <= folds <= len(places):
+        raise VbsixError(f"data.folds: {folds}: there must be 2 to {len(places)} folds (as many as different rows).")
     fold_of = np.random.default_rng(0).permutation(len(places)) % folds
-    inside = [fold_of[places[number]] == fold for number in numbers]
-    kept = [row for row, is_inside in zip(rows, inside, strict=True) if not is_inside]
-    return kept, [row for row, is_inside in zip(rows, inside, strict=True) if is_inside]
+    return [int(fold_of[places[number]]) for number in numbers]
 
 
 def _identities(row: Row) -> tuple[Any, Any]:
@@ -234,7 +256,7 @@ def check_own_domain(domain: Domain, rows: Sequence[Row]) -> None:
         from vbsix.testing import check_domain
 
         longest = max(len(row.utterances) for row in rows)
-        check_domain(domain, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
+        check_domain(domain.unwrapped, [str(row.worlds[0]) for row in rows[:CHECKED]], instructions=min(longest, 2))
 
 
 def no_folder(path: Path) -> str:
@@ -257,15 +279,14 @@ def share_cut(rows: Sequence[Row], most: int) -> float:
     return sum(count > most for count in counts) / len(counts)
 
 
-def warn_about(dataset: Dataset, *, sees_targets: bool, skips_no_ops: bool) -> None:
+def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
     """Warns of what may keep a run from learning.
 
     Args:
         dataset: what it learns from.
         sees_targets: whether one of its networks sees the target.
-        skips_no_ops: whether its searches leave out commands that change nothing.
     """
-    rows, domain = dataset.train.rows, dataset.domain
+    rows, domain = dataset.train.rows, dataset.domain.unwrapped
     concerns = list(warnings_about(rows))
     if cut := share_cut(rows, dataset.max_words):
         concerns.append(
@@ -273,6 +294,7 @@ def warn_about(dataset: Dataset, *, sees_targets: bool, skips_no_ops: bool) -> N
             "--set data.max_words=N reads more."
         )
     if isinstance(domain, PythonDomain):
+        skips_no_ops = domain is not dataset.domain
         concerns += [one.text for one in examine(domain, rows)[1] if not (skips_no_ops and "skip_no_ops" in one.text)]
         if sees_targets and not hasattr(domain.language, "describe_target") and hasattr(domain.language, "describe"):
             concerns.append(

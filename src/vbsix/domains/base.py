@@ -68,7 +68,12 @@ class Domain(abc.ABC):
     symmetries: Sequence[Symmetry] = ()
     """Constants that are interchangeable. With any, `permute` is needed, too."""
     compiled: bool = True
-    """Whether all of it is JAX; what asks the host is never done on several devices at once."""
+    """False for a domain with JAX callbacks: these are never run on several devices at once."""
+
+    @property
+    def unwrapped(self) -> Domain:
+        """The domain without a wrapper such as `without_no_ops`."""
+        return self
 
     @abc.abstractmethod
     def start(self, world: Any, instructions: int) -> State:

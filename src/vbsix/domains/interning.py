@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
+import zlib
 from collections.abc import Callable, Hashable, Sequence
 from operator import index
 from pathlib import Path
@@ -15,9 +16,9 @@ from jaxtyping import Int
 from vbsix.domains.features import Features
 from vbsix.utilities.errors import VbsixError, shorten
 
-TABLE, NUMBER, DONE, DENOTATION, SEEN = range(5)
+TABLE, NUMBER, DONE, DENOTATION, CONTENT, SEEN = range(6)
 """What a row has of a state: the number of its table, its number there, the instructions done, the number of its
-denotation, and what the networks see."""
+denotation, a checksum of what the networks see, and that itself."""
 SIGNIFICANT = 9
 """Digits to which numbers in denotations and targets are compared."""
 VALUES = "use a NamedTuple or a frozen dataclass whose fields are tuples, not lists"
@@ -81,7 +82,8 @@ class StateTable:
 
     def expand(self, numbers: Int[np.ndarray, "*n"]) -> Int[np.ndarray, "*n A"]:
         """The numbers of all successors, -1 where a token is invalid. A finished program has none."""
-        is_new = self._successors[numbers, 0] == _NOT_EXPANDED
+        successors = self._successors[numbers]
+        is_new = successors[..., 0] == _NOT_EXPANDED
         if is_new.any():
             new = np.unique(numbers[is_new])
             finished = self.rows[new, DONE] >= self._instructions
@@ -91,7 +93,8 @@ class StateTable:
             self._successors[new[finished]] = _INVALID
             if found:
                 self._successors[going_on] = found
-        return self._successors[numbers]
+            successors = self._successors[numbers]
+        return successors
 
     def _step_all(self, state: Any) -> list[int]:
         step, number_of, call = self._language.step, self._number, "valid_tokens(state)"
@@ -128,7 +131,9 @@ class StateTable:
             self._successors = np.resize(self._successors, (size, self._successors.shape[1]))
             self._successors[first:] = _NOT_EXPANDED
         if count > first:
-            self.rows[first:count] = [self._row(number) for number in range(first, count)]
+            new = self.rows[first:count]
+            new[:] = [self._row(number) for number in range(first, count)]
+            new[:, CONTENT] = [zlib.crc32(row.tobytes()) & 0x7FFFFFFF for row in new[:, SEEN:]]
         self._described = count
 
     def _row(self, number: int) -> list[int]:
@@ -141,7 +146,7 @@ class StateTable:
             seen = self._look.state(state)
             if len(seen) != self._look.width:
                 raise ValueError(f"{len(seen)} numbers, where the sizes that are declared make {self._look.width}")
-            return [self._table, number, done, denotation, *seen]
+            return [self._table, number, done, denotation, 0, *seen]
         except Exception as error:
             raise failure(self._language, call, error, state) from error
 

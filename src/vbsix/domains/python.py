@@ -1,28 +1,28 @@
 """Ordinary Python classes as domains, with no JAX in them.
 
 States stay on the host, where equal ones get the same number; compiled searches handle the numbers. The transitions of
-all beams of a batch are served by one callback an iteration, which runs the class's `step` once for each new state and
-token, and remembers the result for later searches. All that searches and networks need of a state travels with its
-number, so that nothing else calls back.
+all beams of a batch are served by one call of the host an iteration, which runs the class's `step` once for each new
+state and token, and remembers the result for later searches. All that searches and networks need of a state travels
+with its number, so that nothing else calls the host.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
 from vbsix.domains.features import choose_features
-from vbsix.domains.hashing import hash_words
+from vbsix.domains.hashing import hash_words, mix
+from vbsix.domains.host_calls import call_host, number_host
 from vbsix.domains.interning import (
     DENOTATION,
     DONE,
@@ -41,6 +41,10 @@ FULL_TABLE, KEPT_TABLES, KEPT_STATES = 1 << 19, 4, 1 << 20
 """States with which a table is full, so that the next search begins another one. Some tables are always kept; beyond,
 the oldest are forgotten where all of them hold too many states."""
 
+
+TABLE_BITS = 20
+_START, _EXPAND, _PERMUTE = range(3)
+"""What compiled functions ask the host for."""
 
 Row = Int[Any, " row"]
 """A state as compiled functions know it; see `interning.TABLE`."""
@@ -77,8 +81,6 @@ class PythonDomain(Domain):
     lists, with `slots`, `objects`, `elements`, `values` and `attributes`.
     """
 
-    compiled = False
-
     def __init__(self, language: Any):
         """Wraps a class, or an object of it."""
         self.language = language = make(language) if isinstance(language, type) else language
@@ -91,6 +93,7 @@ class PythonDomain(Domain):
         self.values, self.attributes = look.values, look.attributes
         self.symmetries = tuple(getattr(language, "symmetries", ()))
         self._width = SEEN + look.width
+        self._host = number_host(self)
         self._contexts: list[str] = []
         self._context_numbers: dict[str, int] = {}
         self._denotations = Denotations()
@@ -105,25 +108,23 @@ class PythonDomain(Domain):
     # For compiled functions.
 
     def start(self, world: Int[Any, ""], instructions: int) -> Row:
-        row = jax.ShapeDtypeStruct((self._width,), jnp.int32)
-        callback = partial(self._start_on_host, instructions)
-        return jax.pure_callback(callback, row, jnp.asarray(world), vmap_method="broadcast_all")
+        return self._call(_START, instructions, [(self._width,)], jnp.asarray(world))[0]
 
     def expand(self, state: Row) -> tuple[Int[Array, "A row"], Bool[Array, " A"]]:
-        count = len(self.tokens)
-        shapes = jax.ShapeDtypeStruct((count, self._width), jnp.int32), jax.ShapeDtypeStruct((count,), bool)
         table, number = jnp.asarray(state)[:DONE]
-        rows, valid = jax.pure_callback(self._expand_on_host, shapes, table, number, vmap_method="broadcast_all")
-        return rows, valid
+        rows, valid = self._call(_EXPAND, 0, [(len(self.tokens), self._width), (len(self.tokens),)], table, number)
+        return rows, valid != 0
 
     def permute(
         self, world: Int[Any, ""], target: PythonTarget, tokens: Int[Array, " A"]
     ) -> tuple[Int[Array, ""], PythonTarget]:
-        # One callback: a target must be known before the states that may match it are made.
-        shapes = jax.ShapeDtypeStruct((2,), jnp.int32), jax.ShapeDtypeStruct(target.seen.shape, jnp.int32)
+        # One call: a target must be known before the states that may match it are made.
         given = jnp.asarray(world), target.number, tokens
-        numbers, seen = jax.pure_callback(self._permute_on_host, shapes, *given, vmap_method="broadcast_all")
+        numbers, seen = self._call(_PERMUTE, 0, [(2,), (self.elements, len(self.attributes))], *given)
         return numbers[0], PythonTarget(numbers[1], seen)
+
+    def _call(self, call: int, detail: int, shapes: Sequence[tuple[int, ...]], *arguments: Any) -> list[Array]:
+        return call_host(self._host, call, detail, shapes, *arguments)
 
     def instructions_done(self, state: Row) -> Int[Array, ""]:
         return jnp.asarray(state)[DONE]
@@ -132,7 +133,10 @@ class PythonDomain(Domain):
         return jnp.asarray(state)[DENOTATION] == target.number
 
     def key(self, state: Row) -> UInt32[Array, "2"]:
-        return hash_words(jnp.asarray(state)[:DONE])
+        # The first lane tells states apart. The second depends on what is seen of them, and not on which state was met
+        # first: what is chosen by it is the same in each run, however the threads of a search take turns.
+        table, number, _, _, content = jnp.asarray(state)[:SEEN].astype(jnp.uint32)
+        return mix(jnp.stack([(table << TABLE_BITS) + number, content]))
 
     def denotation_key(self, state: Row) -> UInt32[Array, "2"]:
         return hash_words(jnp.asarray(state)[DENOTATION, None])
@@ -233,52 +237,50 @@ class PythonDomain(Domain):
         if failure is not None:
             raise failure
 
-    def _start_on_host(self, instructions: int, worlds: Any) -> np.ndarray:
-        worlds = np.asarray(worlds)
-        distinct, places = np.unique(worlds, return_inverse=True)
-        rows = np.zeros((len(distinct), self._width), np.int32)
-        with self._lock:
-            try:
-                table, numbers = self._open_table(instructions), distinct.tolist()
-                first = table.start([json.loads(self._contexts[world]) for world in numbers], numbers)
-                rows = table.rows[first]
-            except Exception as error:
-                self._keep(error)
-        return rows[places.reshape(worlds.shape)]
-
-    def _permute_on_host(self, worlds: Any, targets: Any, tokens: Any) -> tuple[np.ndarray, np.ndarray]:
-        worlds, targets, tokens = (np.asarray(each) for each in (worlds, targets, tokens))
-        numbers = np.stack([worlds, targets], axis=-1)
-        seen = np.zeros((*worlds.shape, self.elements, len(self.attributes)), np.int32)
+    def answer(self, call: int, detail: int, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Serves a call of a compiled function; see `host_calls`."""
         try:
-            for place in np.ndindex(worlds.shape):
-                order = zip(self.tokens, tokens[place].tolist(), strict=True)
-                names = {old: self.tokens[new] for old, new in order if old != self.tokens[new]}
-                world = self.parse_world(self.to_text(rename(json.loads(self._contexts[worlds[place]]), names)))
-                target = self.parse_target(self.to_text(rename(self._targets[int(targets[place])], names)))
-                numbers[place], seen[place] = (world, target.number), target.seen
+            if call == _PERMUTE:
+                self._permute_on_host(*arguments, *results)
+                return
+            with self._lock:
+                if call == _START:
+                    self._start_on_host(detail, *arguments, *results)
+                else:
+                    self._expand_on_host(*arguments, *results)
         except Exception as error:
+            for result in results:
+                result[...] = 0  # nothing is valid
             with self._lock:
                 self._keep(error)
-        return numbers, seen
 
-    def _expand_on_host(self, tables: Any, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
-        tables, numbers = np.asarray(tables), np.asarray(numbers)
-        rows = np.zeros((*numbers.shape, len(self.tokens), self._width), np.int32)
-        valid = np.zeros(rows.shape[:-1], bool)
-        with self._lock:
-            try:
-                if self._failure is None and (tables == tables.flat[0]).all():  # as in all of our own searches
-                    table = self._table(int(tables.flat[0]))
-                    successors = table.expand(numbers)
-                    return table.rows[np.maximum(successors, 0)], successors >= 0  # an invalid one is any of this table
-                for number in np.unique(tables).tolist() if self._failure is None else ():
-                    table, here = self._table(number), tables == number
-                    successors = table.expand(numbers[here])
-                    rows[here], valid[here] = table.rows[np.maximum(successors, 0)], successors >= 0
-            except Exception as error:
-                self._keep(error)
-        return rows, valid
+    def _start_on_host(self, instructions: int, worlds: np.ndarray, rows: np.ndarray) -> None:
+        distinct, places = np.unique(worlds, return_inverse=True)
+        table, numbers = self._open_table(instructions), distinct.tolist()
+        first = table.start([json.loads(self._contexts[world]) for world in numbers], numbers)
+        rows[...] = table.rows[first][places.reshape(worlds.shape)]
+
+    def _expand_on_host(self, tables: np.ndarray, numbers: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
+        if self._failure is not None:
+            valid[...] = rows[...] = 0
+            return
+        known = np.unique(tables).tolist()
+        for number in known:  # one, in all of our own searches
+            here = ... if len(known) == 1 else tables == number
+            table = self._table(number)
+            successors = table.expand(numbers[here])
+            rows[here] = table.rows.take(successors, axis=0, mode="clip")  # an invalid one is any of this table
+            valid[here] = successors >= 0
+
+    def _permute_on_host(
+        self, worlds: np.ndarray, targets: np.ndarray, tokens: np.ndarray, numbers: np.ndarray, seen: np.ndarray
+    ) -> None:
+        for place in np.ndindex(worlds.shape):
+            order = zip(self.tokens, tokens[place].tolist(), strict=True)
+            names = {old: self.tokens[new] for old, new in order if old != self.tokens[new]}
+            world = self.parse_world(self.to_text(rename(json.loads(self._contexts[worlds[place]]), names)))
+            target = self.parse_target(self.to_text(rename(self._targets[int(targets[place])], names)))
+            numbers[place], seen[place] = (world, target.number), target.seen
 
     def _open_table(self, instructions: int) -> StateTable:
         """The table for searches of so many instructions, with what earlier ones found; a new one where it is full."""

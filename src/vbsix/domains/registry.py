@@ -34,7 +34,8 @@ def get_domain(name: str) -> Domain:
 
 def is_built_in(domain: Domain) -> bool:
     """Whether a domain is one of ours."""
-    return f"{type(domain).__module__}:{type(domain).__name__}" in BUILT_IN.values()
+    kind = type(domain.unwrapped)
+    return f"{kind.__module__}:{kind.__name__}" in BUILT_IN.values()
 
 
 def register_domain(domain: Domain) -> None:

@@ -55,7 +55,6 @@ def evaluate_splits(dataset: Dataset, policies: PolicyNetwork, config: Config) -
                 dataset.arrays(split.examples(length)),
                 beam=config.run.evaluation_beam,
                 batch=config.run.evaluation_batch,
-                skip_no_ops=config.search.skip_no_ops,
             )
             for length in config.data.evaluation
         }
@@ -71,10 +70,9 @@ def accuracy(
     *,
     beam: int,
     batch: int,
-    skip_no_ops: bool = False,
 ) -> list[float]:
     """The share of examples whose most probable program leads to their target, for each seed's policy."""
-    predicted = predict_examples(domain, policies, vectors, examples, beam=beam, batch=batch, skip_no_ops=skip_no_ops)
+    predicted = predict_examples(domain, policies, vectors, examples, beam=beam, batch=batch)
     return [float(share) for share in np.mean(predicted.correct, axis=1)]
 
 
@@ -87,7 +85,6 @@ def predict_examples(
     *,
     beam: int,
     batch: int,
-    skip_no_ops: bool = False,
 ) -> Predicted:
     """Predicts in batches of one size.
 
@@ -99,7 +96,6 @@ def predict_examples(
         worlds: the right world after each command, leaves [N, M, ...]; None for the target after each.
         beam: K.
         batch: examples predicted in one call.
-        skip_no_ops: see `beam_search`.
     """
     count = examples.instructions.shape[0]
     batch = min(batch, count)
@@ -111,14 +107,14 @@ def predict_examples(
         index = np.minimum(np.arange(first, first + batch), count - 1)  # the last batch is filled up with its end
         part = jax.tree.map(lambda leaf, index=index: jnp.asarray(leaf)[index], (examples, worlds))
         with domain.alone():
-            found = predict_batch(domain, policies, jnp.asarray(vectors), *part, beam=beam, skip_no_ops=skip_no_ops)
+            found = predict_batch(domain, policies, jnp.asarray(vectors), *part, beam=beam)
             parts.append(jax.tree.map(np.asarray, found))
             domain.raise_failure()
     tokens, right, *logs = (np.concatenate(each, axis=1)[:, :count] for each in zip(*parts, strict=True))
     return Predicted(tokens, right, np.asarray(examples.instructions), *logs)
 
 
-@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "skip_no_ops"))
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam",))
 def predict_batch(
     domain: Domain,
     policies: PolicyNetwork,
@@ -127,7 +123,6 @@ def predict_batch(
     worlds: Any = None,
     *,
     beam: int,
-    skip_no_ops: bool = False,
 ) -> tuple[Int[Array, "S N L"], Bool[Array, "S N M"], Float[Array, "S N M"], Float[Array, "S N"]]:
     """Tokens of the most probable program of each seed for each example, which of its worlds are right, and the
     log-probabilities of its commands and of its outcome.
@@ -135,7 +130,7 @@ def predict_batch(
     projections = jax.vmap(lambda policy: policy.utterances.project(vectors))(policies)
 
     def of_example(policy: PolicyNetwork, projections: Float[Array, "V projected"], example: Arrays, worlds: Any):
-        predicted = predict(domain, policy, projections, example, beam=beam, skip_no_ops=skip_no_ops)
+        predicted = predict(domain, policy, projections, example, beam=beam)
         states = choose(predicted.states, 0)
         if worlds is None:
             right = jax.vmap(lambda state: domain.matches(state, example.target))(states)

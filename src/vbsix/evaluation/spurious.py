@@ -54,7 +54,6 @@ def predict_longest(dataset: Dataset, networks: Networks, config: Config) -> dic
             _worlds(dataset, split.rows, length),
             beam=config.run.evaluation_beam,
             batch=config.run.evaluation_batch,
-            skip_no_ops=config.search.skip_no_ops,
         )
     return predictions
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, Observation, State
@@ -25,6 +26,13 @@ class CriticTables(NamedTuple):
     """What the current world contributes to it."""
     first: Float[Array, "M hidden"]
     """What each utterance with the next one, and the target, contribute to it."""
+
+
+class TrainedCritic(NamedTuple):
+    """A critic as a parser keeps it: without the parameters that project words, but with its projections of them."""
+
+    network: Critic
+    projections: Float[np.ndarray, "V projected"]
 
 
 class Critic(eqx.Module):

@@ -13,7 +13,7 @@ from vbsix.data.examples import Arrays
 from vbsix.data.words import PADDING, UNKNOWN
 from vbsix.domains.base import Domain, Target
 from vbsix.models.config import POLICIES, NetworkConfig
-from vbsix.models.critic import Critic, CriticTables
+from vbsix.models.critic import Critic, CriticTables, TrainedCritic
 from vbsix.models.encoder import StackEncoder, encode_all
 from vbsix.models.ensemble import Ensemble
 from vbsix.models.functions import PolicyFunction, ValueFunction
@@ -154,6 +154,17 @@ def make_heads(domain: Domain, networks: Networks, tables: Tables) -> Heads:
     return Heads(networks.policy.for_example(domain, tables.policy), critic, expert)
 
 
+def ensemble_head(
+    domain: Domain, members: PolicyNetwork, vectors: Float[Array, "V word"], words: Int[Array, "M T"]
+) -> PolicyFunction:
+    """Trained policies as one function of a state of an example; their leaves have a leading axis over them."""
+
+    def read(member: PolicyNetwork) -> Any:
+        return member.prepare(member.utterances.encode(vectors[words], words > PADDING))
+
+    return Ensemble(members).for_example(domain, jax.vmap(read)(members))
+
+
 def policy_head(
     domain: Domain, policy: PolicyNetwork | Ensemble, projections: Float[Any, "V projected"], words: Int[Any, "M T"]
 ) -> PolicyFunction:
@@ -166,14 +177,14 @@ def critic_tables(
     domain: Domain,
     policy: PolicyNetwork,
     projections: Float[Any, "V projected"],
-    critic: Critic,
-    vectors: Float[Any, "V word"],
+    critic: TrainedCritic,
     words: Int[Any, "M T"],
     instructions: Int[Array, ""],
     target: Target,
 ) -> CriticTables:
-    """What a critic computes once for all states of an example, beside a policy that has only projections of words."""
+    """What a parser's critic computes once for all states of an example."""
     mask = jnp.asarray(words) > 0
     utterances = policy.utterances.encode_projected(jnp.asarray(projections)[words], mask)
-    as_next = critic.next_utterance.encode(jnp.asarray(vectors)[words], mask)
-    return critic.prepare(stack_encoder(policy), utterances, as_next, instructions, domain.observe_target(target))
+    network, projected = critic.network, jnp.asarray(critic.projections)[words]
+    as_next = network.next_utterance.encode_projected(projected, mask)
+    return network.prepare(stack_encoder(policy), utterances, as_next, instructions, domain.observe_target(target))

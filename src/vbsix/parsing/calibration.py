@@ -50,7 +50,6 @@ def _predict(parser: Parser, arrays: Arrays) -> Outcomes:
                 part._replace(target=None),
                 beam=beam,
                 best=1,
-                skip_no_ops=parser.config.search.skip_no_ops,
             )
             last = jax.vmap(lambda states, n: jax.tree.map(lambda leaf: leaf[0, n - 1], states))(
                 found.states, part.instructions

@@ -25,7 +25,9 @@ from vbsix.domains.registry import as_domain
 from vbsix.evaluation.confidence import ConfidenceModel, read_confidence
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.config import POLICIES
-from vbsix.parsing.parser import Parser, require_finite
+from vbsix.models.critic import Critic, TrainedCritic
+from vbsix.models.heads import Networks
+from vbsix.parsing.parser import CRITIC, Parser, require_finite
 from vbsix.runs.calibration import open_confidence
 from vbsix.runs.checkpoints import from_tensors, load_networks
 from vbsix.runs.continuing import best_seed
@@ -140,8 +142,8 @@ def load_all(path: Path, *, best: bool = False, domain: Any = None, words: Words
 
 
 def pretrained_models() -> dict[str, Path]:
-    """The models that come with vbsix, by name."""
-    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"))}
+    """The models that come with vbsix, by name; the first of a domain is the one to try first."""
+    return {path.stem: path for path in sorted(PRETRAINED.glob("*.safetensors"), key=lambda path: path.stem)}
 
 
 def find_model(path: str | Path) -> Path:
@@ -173,7 +175,7 @@ def _read_run(
 ) -> list[Parser]:
     domain = domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens)
     words = words or open_words(run.folder)
-    policies, steps = _best_policies(run, domain, seeds) if best else _newest_policies(run, domain, seeds)
+    networks, steps = _best_networks(run, domain, seeds) if best else _newest_networks(run, domain, seeds)
     own = words.words == open_words(run.folder).words
     confidence = functools.partial(open_confidence, run, words=len(words.words)) if own else lambda seed: None
     names = {"method": run.config.method, "recipe": run.config.recipe, "variant": run.config.variant}
@@ -181,8 +183,9 @@ def _read_run(
     for place, seed in enumerate(seeds):
         provenance = {**names, "steps": steps[place], "seed": seed, "data": Path(run.source).name}
         provenance |= {"vbsix": __version__}
-        parser = make_parser(domain, choose(policies, place), words, run.config, provenance)
-        parsers.append(replace(parser, confidence_model=confidence(seed)))
+        policy, critic, _ = choose(networks, place)
+        parser = make_parser(domain, policy, words, run.config, provenance)
+        parsers.append(replace(parser, confidence_model=confidence(seed), critic=_with_projections(critic, words)))
     return parsers
 
 
@@ -198,19 +201,26 @@ def make_parser(
     return Parser(domain, _without_projection(policy), read_words(words.to_json(), projections), config, provenance)
 
 
-def _newest_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[PolicyNetwork, list[int]]:
-    """Policies of the newest checkpoint, stacked, and their steps."""
+def _with_projections(critic: Critic | None, words: Words) -> TrainedCritic | None:
+    if critic is None:
+        return None
+    projections = np.asarray(critic.next_utterance.project(jnp.asarray(words.vectors)))
+    return TrainedCritic(_critic_without_projection(critic), projections)
+
+
+def _newest_networks(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Networks, list[int]]:
+    """Networks of the newest checkpoint, stacked, and their steps."""
     found = load_networks(run.checkpoints, learner_shapes(domain, run.config, seeds).networks, seeds)
     if found is None:
         raise VbsixError(f"{run.folder}: has no checkpoint yet; continue it with: vbsix train --resume {run.folder}")
     step, networks = found
-    return jax.tree.map(jnp.asarray, networks.policy), [step] * len(seeds)
+    return jax.tree.map(jnp.asarray, networks), [step] * len(seeds)
 
 
-def _best_policies(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[PolicyNetwork, list[int]]:
-    """Policies at the steps at which they were best on dev, stacked, and these steps."""
+def _best_networks(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Networks, list[int]]:
+    """Policies at the steps at which they were best on dev, stacked, and these steps; no critics are kept of them."""
     found, places = load_best(run, domain), [run.seeds.index(seed) for seed in seeds]
-    return choose(found.policies, jnp.array(places)), [found.steps[place] for place in places]
+    return Networks(choose(found.policies, jnp.array(places)), None, None), [found.steps[place] for place in places]
 
 
 def _read_model(path: Path, domain: Domain | None = None) -> Parser:
@@ -246,8 +256,27 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
     if len(words.words) <= UNKNOWN or words.vectors.shape != (len(words.words), len(seeds) * projected.shape[-1]):
         raise VbsixError(f"{path}: damaged: its words do not fit its config.")
     require_finite({**tensors, "words": words.vectors}, str(path))
+    critic = _read_critic(tensors, domain, config, words, path)
     policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
-    return Parser(domain, policy, words, config, provenance, confidence)
+    return Parser(domain, policy, words, config, provenance, confidence, critic)
+
+
+def _read_critic(
+    tensors: dict[str, np.ndarray], domain: Domain, config: Config, words: Words, path: Path
+) -> TrainedCritic | None:
+    """Takes the critic's tensors out of those of a model; None if it has none."""
+    own = {name.removeprefix(CRITIC): tensors.pop(name) for name in list(tensors) if name.startswith(CRITIC)}
+    if not own:
+        return None
+
+    def create(key: PRNGKeyArray) -> TrainedCritic:
+        critic = Critic(domain, config.network, key=key)
+        projections = critic.next_utterance.project(jnp.zeros((len(words.words), config.network.word)))
+        return TrainedCritic(_critic_without_projection(critic), projections)  # pyright: ignore[reportArgumentType] (an array will do)
+
+    shapes = jax.eval_shape(create, jax.random.key(0))
+    found = from_tensors(own, shapes, path)
+    return TrainedCritic(jax.tree.map(jnp.asarray, found.network), found.projections)
 
 
 def _read_provenance(saved: dict[str, Any]) -> dict[str, Any]:
@@ -261,3 +290,7 @@ def _read_provenance(saved: dict[str, Any]) -> dict[str, Any]:
 def _without_projection(policy: PolicyNetwork) -> PolicyNetwork:
     """The policy without the parameters that projections of words make superfluous."""
     return eqx.tree_at(lambda policy: policy.utterances, policy, policy.utterances.without_projection())
+
+
+def _critic_without_projection(critic: Critic) -> Critic:
+    return eqx.tree_at(lambda critic: critic.next_utterance, critic, critic.next_utterance.without_projection())

@@ -23,15 +23,19 @@ from vbsix.data.words import UNKNOWN, Words
 from vbsix.domains.base import Domain
 from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fallback_steps
 from vbsix.models import Ensemble, PolicyNetwork
+from vbsix.models.critic import TrainedCritic
 from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import policy_head
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
+from vbsix.search.sharding import sharded_map
 from vbsix.utilities.displays import display_html
 from vbsix.utilities.errors import UnknownName, VbsixError, naming
-from vbsix.utilities.files import write_tensors
+from vbsix.utilities.files import checksum, sha256, write_tensors
 from vbsix.utilities.trees import choose
 
+CRITIC = "critic"
+"""How the names of the critic's tensors begin in an exported model."""
 MOST_UTTERANCES = 80
 """Longest request that is parsed."""
 _USUAL_UTTERANCES = 5
@@ -49,6 +53,7 @@ class Parser:
         config: the settings of the run.
         provenance: method, recipe, variant, steps, seed (or seeds), name of the data and version.
         confidence_model: what calibrates confidences, from the dev set of the run; None without one.
+        critic: the critic that was trained beside the policy, for searches with a target; None without one.
     """
 
     domain: Domain
@@ -57,6 +62,7 @@ class Parser:
     config: Config
     provenance: dict[str, Any]
     confidence_model: ConfidenceModel | None = None
+    critic: TrainedCritic | None = None
 
     def __repr__(self) -> str:
         return f"<parser for {self.domain.name}: {self.config.name}, {len(self.words.words)} words>"
@@ -98,36 +104,81 @@ class Parser:
         begin: Sequence[str] | None = None,
     ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
+        return self._parse_examples([self._example(*request) for request in requests], best, room, begin)
+
+    def parse_each(self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1) -> list[Parse | VbsixError]:
+        """Parses many worlds with their utterances, in batches. A request that cannot be parsed gives its error."""
+        self._check_best(best)
+        found: dict[int, Parse | VbsixError] = {}
+        examples: dict[int, Example] = {}
+        for place, request in enumerate(requests):
+            try:
+                examples[place] = self._example(*request)
+            except VbsixError as error:
+                found[place] = error
+        try:
+            parses = self._parse_examples(list(examples.values()), best)
+        except VbsixError as error:
+            if len(requests) == 1:
+                return [error]
+            return [self.parse_each([request], best)[0] for request in requests]  # a language in Python failed for one
+        found |= zip(examples, parses, strict=True)
+        return [found[place] for place in range(len(requests))]
+
+    def _parse_examples(
+        self,
+        examples: Sequence[Example],
+        best: int,
+        room: int = _USUAL_UTTERANCES,
+        begin: Sequence[str] | None = None,
+    ) -> list[Parse]:
+        """A batch holds examples of about the same length, because it takes as long as its longest example."""
+        self._check_best(best)
+        order = sorted(range(len(examples)), key=lambda place: len(examples[place].instructions))
+        size = self.config.run.evaluation_batch
+        parses: dict[int, Parse] = {}
+        for first in range(0, len(order), size):
+            places = order[first : first + size]
+            parses |= zip(
+                places, self._parse_batch([examples[place] for place in places], best, room, begin), strict=True
+            )
+        return [parses[place] for place in range(len(examples))]
+
+    def _check_best(self, best: int) -> None:
         beam = self.config.run.evaluation_beam
         if not 1 <= best <= beam:
             raise VbsixError(f"{best} readings cannot be given: ask for 1 to {beam}, the beam of this model.")
-        examples = [self._example(world, utterances) for world, utterances in requests]
-        capacity = room
-        while examples and capacity < max(len(example.instructions) for example in examples):
-            capacity *= 2
-        allowed = None if begin is None else self._allowed(begin, capacity)
-        batch = min(self.config.run.evaluation_batch, len(examples))
-        parses = []
-        for first in range(0, len(examples), max(batch, 1)):
-            part = examples[first : first + batch]
-            filled = part + part[-1:] * (batch - len(part))
-            arrays = to_arrays(self.domain, filled, self.words, capacity, self.config.data.max_words)
-            with self.domain.alone():
-                predicted = predict_requests(
-                    self.domain,
-                    self.policy,
-                    self.words.vectors,
-                    arrays,
-                    allowed,
-                    beam=beam,
-                    best=best,
-                    skip_no_ops=self.config.search.skip_no_ops,
-                )
-                predicted = jax.tree.map(np.asarray, predicted)
-                self.domain.raise_failure()
-                chosen = len(begin or ())
-                parses += [self._parse(example, choose(predicted, place), chosen) for place, example in enumerate(part)]
-        return parses
+
+    def _parse_batch(
+        self, examples: Sequence[Example], best: int, room: int, begin: Sequence[str] | None
+    ) -> list[Parse]:
+        while room < max(len(example.instructions) for example in examples):
+            room *= 2
+        allowed = None if begin is None else self._allowed(begin, room)
+        # Sizes are powers of two, so that few are compiled.
+        size = min(self.config.run.evaluation_batch, 1 << (len(examples) - 1).bit_length())
+        filled = [*examples, *[examples[-1]] * (size - len(examples))]
+        arrays = to_arrays(self.domain, filled, self.words, room, self.config.data.max_words)
+        with self.domain.alone():
+            predicted = predict_requests(
+                self.domain,
+                self.policy,
+                self.words.vectors,
+                arrays,
+                allowed,
+                beam=self.config.run.evaluation_beam,
+                best=best,
+            )
+            predicted = jax.tree.map(np.asarray, predicted)
+            self.domain.raise_failure()
+            chosen = len(begin or ())
+            return [self._parse(example, choose(predicted, place), chosen) for place, example in enumerate(examples)]
+
+    def fingerprint(self) -> str:
+        """What tells this parser from others: a hash of its numbers and words."""
+        return sha256(
+            (checksum({**to_tensors(self.policy), "words": self.words.vectors}) + repr(self.words.to_json())).encode()
+        )
 
     def policy_head(self, utterances: Sequence[str]) -> PolicyFunction:
         """The policy as a function of one state of a request, for a search of one's own."""
@@ -146,14 +197,20 @@ class Parser:
         """The words of utterances that the model does not know, each once."""
         return tuple(dict.fromkeys(word for utterance in utterances for word in self.words.unknown(utterance)))
 
-    def export(self, path: str | Path, half: bool = False) -> None:
+    def export(self, path: str | Path, half: bool = False, *, critic: bool = False) -> None:
         """Writes the model as one file from which `vbsix.load` makes the same parser.
 
         Args:
             path: a file, by custom `*.safetensors`.
             half: numbers of half the precision, in a file of half the size.
+            critic: whether the file also holds the critic, which parsing does not need.
+
+        Raises:
+            VbsixError: there is no critic, or a number is too large for half precision.
         """
         tensors = {**to_tensors(self.policy), "words": self.words.vectors}
+        if critic:
+            tensors |= self._critic_tensors()
         if half:
             with np.errstate(over="ignore"):
                 tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
@@ -163,6 +220,14 @@ class Parser:
         if self.confidence_model is not None:
             metadata["confidence"] = self.confidence_model.to_json()
         write_tensors(Path(path), tensors, metadata)
+
+    def _critic_tensors(self) -> dict[str, np.ndarray]:
+        if self.critic is None:
+            raise VbsixError(
+                "this model has no critic: its method trains none, or it is an ensemble or the policy that was best "
+                "on dev."
+            )
+        return {f"{CRITIC}{name}": array for name, array in to_tensors(self.critic).items()}
 
     def _example(self, world: Any, utterances: Sequence[str]) -> Example:
         """The request, checked, as an example without a target."""
@@ -243,7 +308,7 @@ def _share_out(best: float, ratios: Float[np.ndarray, " O"]) -> list[float]:
     return [best, *np.minimum(allowed, (1 - best) * others / max(float(others.sum()), 1e-30)).tolist()]
 
 
-@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best", "skip_no_ops"))
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("beam", "best"))
 def predict_requests(
     domain: Domain,
     policy: PolicyNetwork | Ensemble,
@@ -253,25 +318,30 @@ def predict_requests(
     *,
     beam: int,
     best: int,
-    skip_no_ops: bool = False,
 ) -> Predictions:
-    """`predict` for a batch of requests; `allowed` is the same for all."""
-    longest = jnp.max(requests.instructions)
+    """`predict` for a batch of requests, shared out over the cores of a CPU; `allowed` is the same for all."""
 
-    def of_request(request: Arrays) -> Predictions:
-        return predict(
-            domain,
-            policy,
-            projections,
-            request,
-            allowed,
-            beam=beam,
-            best=best,
-            skip_no_ops=skip_no_ops,
-            longest=longest,
-        )
+    def of_shard(needed: tuple[Any, Any, Any], shard: Arrays) -> Predictions:
+        policy, projections, allowed = needed
+        longest = jnp.max(shard.instructions)
 
-    return jax.vmap(of_request)(jax.tree.map(jnp.asarray, requests))
+        def of_request(request: Arrays) -> Predictions:
+            return predict(
+                domain,
+                policy,
+                projections,
+                request,
+                allowed,
+                beam=beam,
+                best=best,
+                longest=longest,
+            )
+
+        return jax.tree.map(lambda leaf: leaf[None], jax.vmap(of_request)(shard))
+
+    needed, batch = jax.tree.map(jnp.asarray, ((policy, projections, allowed), requests))
+    found = sharded_map(of_shard, domain, len(requests.words))(needed, batch)
+    return jax.tree.map(lambda leaf: leaf[0], found)
 
 
 def _require_words(utterances: Sequence[str]) -> None:

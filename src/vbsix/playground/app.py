@@ -151,7 +151,7 @@ def _describe(model: Model, ready: bool) -> ModelInfo:
     return ModelInfo(
         name=model.name,
         domain=model.domain,
-        critic=model.critic is not None,
+        critic=model.parser.critic is not None,
         examples=[
             KnownExample(title=one.title, world=one.world, utterances=list(one.utterances), target=one.target)
             for one in EXAMPLES.get(model.domain, ())

@@ -31,8 +31,8 @@ class Feedback:
             context = domain.format_world(domain.parse_world(request.world))
         with naming("target"):
             target = domain.format_target(domain.parse_target(request.target))
-        if isinstance(domain, PythonDomain):  # its texts are JSON, and a line holds the values themselves
-            context, target = (domain.context(text) for text in (context, target))
+        if isinstance(domain.unwrapped, PythonDomain):  # its texts are JSON, and a line holds the values themselves
+            context, target = (domain.unwrapped.context(text) for text in (context, target))
         path = self._folder / f"{domain.name}.jsonl"
         with self._lock:
             path.parent.mkdir(parents=True, exist_ok=True)

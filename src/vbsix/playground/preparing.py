@@ -105,7 +105,7 @@ def compile_searches(models: Mapping[str, Model]) -> None:
     rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
     for beam, critic in [*usual, *rest]:
         for model in models.values():
-            if has_corpus(model.domain) and (critic or model.critic is not None):
+            if has_corpus(model.domain) and (critic or model.parser.critic is not None):
                 request = _usual_search(model).model_copy(update={"beam": beam, "critic": critic})
                 answers.answer_search(model, request)
     _give_back_memory()

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from vbsix.domains.base import Domain, State
 from vbsix.models import Critic, Ensemble, PolicyNetwork
-from vbsix.models.critic import CriticTables
+from vbsix.models.critic import CriticTables, TrainedCritic
 from vbsix.models.functions import ValueFunction
 from vbsix.models.heads import critic_tables, policy_head, sigmoid_head
 from vbsix.playground.models import Model
@@ -65,25 +65,23 @@ def search(
     with naming("target"):
         end = domain.parse_target(target)
     problem = Problem(start, jnp.int32(len(utterances)), end)
-    reader, vectors = (model.critic.critic, model.critic.vectors) if model.critic else (None, None)
     with domain.alone():
         programs, graph, tables = _search(
             domain,
             parser.policy,
             parser.words.vectors,
-            reader,
-            vectors,
+            parser.critic,
             words,
             problem,
             jax.random.key(0),
             config=config,
-            critic_ranks=critic and reader is not None,
+            critic_ranks=critic and parser.critic is not None,
         )
         best = jax.tree.map(lambda leaf: np.asarray(leaf)[:PROGRAMS], programs)
         domain.raise_failure()
         window_start = np.int32(len(utterances) - config.critic_window)
-        values = functools.partial(_values, domain, reader, tables, window_start) if reader else None
-        inspect = functools.partial(inspect_search, domain, graph, best, space=space, values=values)
+        reader = parser.critic and functools.partial(_values, domain, parser.critic.network, tables, window_start)
+        inspect = functools.partial(inspect_search, domain, graph, best, space=space, values=reader)
         listed, drawn = inspect(dropped=DROPPED), inspect(limit=DRAWN)
     return listed, drawn
 
@@ -93,8 +91,7 @@ def _search(
     domain: Domain,
     policy: PolicyNetwork | Ensemble,
     projections: Float[Any, "V projected"],
-    critic: Critic | None,
-    vectors: Float[Any, "V word"] | None,
+    critic: TrainedCritic | None,
     words: Int[Any, "M T"],
     problem: Problem,
     key: PRNGKeyArray,
@@ -103,11 +100,9 @@ def _search(
     critic_ranks: bool,
 ) -> tuple[Programs, Graph, CriticTables | None]:
     actor, tables, value = policy_head(domain, policy, projections, words), None, None
-    if critic is not None and vectors is not None and not isinstance(policy, Ensemble):
-        tables = critic_tables(
-            domain, policy, projections, critic, vectors, words, problem.instructions, problem.target
-        )
-        value = _value_head(domain, critic, tables) if critic_ranks else None
+    if critic is not None and not isinstance(policy, Ensemble):
+        tables = critic_tables(domain, policy, projections, critic, words, problem.instructions, problem.target)
+        value = _value_head(domain, critic.network, tables) if critic_ranks else None
     programs, graph = program_search(domain, actor, value, problem, key, instructions=len(words), config=config)
     return programs, graph, tables
 

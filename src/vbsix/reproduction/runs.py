@@ -34,6 +34,7 @@ from vbsix.parsing.evaluation import predict_rows
 from vbsix.parsing.loading import make_ensemble, make_parser
 from vbsix.parsing.parser import Parser
 from vbsix.reproduction import paper
+from vbsix.runs.display import create_display
 from vbsix.runs.folder import Best, Run, create_run, read_dataset
 from vbsix.runs.loop import Interrupted, Observer, train
 from vbsix.runs.metrics import Row, read_metrics
@@ -157,7 +158,7 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
         if (history := _history(run, command))["dev"]["steps"]:
             write_json(_incomplete_file(run), history)
         raise
-    networks, best = trained.learners.networks, trained.best
+    networks, best = trained.learners.evaluated, trained.best
     result = {
         **_history(run, command),
         "seconds": trained.seconds,
@@ -169,6 +170,11 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
     write_json(_result_file(run), result)
     _incomplete_file(run).unlink(missing_ok=True)
     return result
+
+
+def finish_quietly(needs: str, run: Run, command: str) -> Result:
+    """Like `finish`, in a process without a terminal."""
+    return finish(needs, run, create_display([run], quiet=True), command)
 
 
 def _history(run: Run, command: str) -> Result:

@@ -54,7 +54,6 @@ def _predict(run: Run, dataset: Dataset, policies: PolicyNetwork, arrays: Arrays
         arrays,
         beam=settings.evaluation_beam,
         batch=settings.evaluation_batch,
-        skip_no_ops=run.config.search.skip_no_ops,
     )
     assert found.log_commands is not None and found.log_outcome is not None
     shared = np.asarray(arrays.words), found.instructions

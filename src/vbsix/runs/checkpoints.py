@@ -97,9 +97,17 @@ def load_checkpoint(
 
 
 def load_networks(folder: Path, like: Networks, seeds: Sequence[int]) -> tuple[int, Networks] | None:
-    """The step and the networks of the newest intact checkpoint, without the optimiser; None if there is none."""
+    """The step and the networks of the newest intact checkpoint, without the optimiser; None if there is none.
+
+    The policy is the averaged one, where there is one.
+    """
     found = _newest(folder, seeds, None)
-    return found and (found.step, _stack(found, like, ".networks"))
+    if found is None:
+        return None
+    networks = _stack(found, like, ".networks")
+    if any(name.startswith(".average") for name in found.files[0][1]):
+        networks = networks._replace(policy=_stack(found, like.policy, ".average"))
+    return found.step, networks
 
 
 class _Found(NamedTuple):

@@ -32,7 +32,7 @@ def train_to_end(run: Run, dataset: Dataset, observer: Observer) -> Trained:
 
 def measure_run(run: Run, dataset: Dataset, trained: Trained) -> Measured:
     """Measures a run that has ended, and writes its result."""
-    networks = trained.learners.networks
+    networks = trained.learners.evaluated
     predictions = predict_longest(dataset, networks, run.config)
     spurious = spurious_shares(dataset, networks, run.config, predictions)
     calibrate_run(run, dataset, networks.policy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from vbsix.data.dataset import Dataset, load_dataset, warn_about
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
+from vbsix.domains.no_ops import without_no_ops
 from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
@@ -31,8 +33,35 @@ from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
 from vbsix.utilities.machine import environment
 
-SWEEP_FILE, STAGES_FILE = "sweep.json", "stages.json"
-"""The files that describe the sweep, or the stages, of a folder; the runs are in folders inside."""
+SWEEP_FILE, STAGES_FILE, TEACHING_FILE = "sweep.json", "stages.json", "teaching.json"
+"""The files that describe the sweep, the stages or the teaching of a folder; the runs are in folders inside."""
+STUDENT = "student"
+"""The folder of the stages of the student, inside the folder of a teaching."""
+
+
+@dataclass(frozen=True)
+class Teachers:
+    """Whose posteriors a run learns from."""
+
+    folder: Path
+    """A run, whose seeds teach all rows; or a sweep over folds, whose runs teach the rows that they have not seen."""
+    folds: int
+    """How many folds; 1 for a run."""
+    context: bool
+    """Whether they see the context."""
+
+    def to_json(self, base: Path) -> dict[str, Any]:
+        """For a file in the folder `base`, which may be moved together with the teachers."""
+        folder = os.path.relpath(self.folder.resolve(), base.resolve())
+        return {"folder": folder, "folds": self.folds, "context": self.context}
+
+
+def read_teachers(saved: Any, base: Path) -> Teachers | None:
+    """What `Teachers.to_json` wrote; None for None."""
+    if saved is None:
+        return None
+    folder = Path(os.path.normpath(base / str(saved["folder"])))
+    return Teachers(folder, int(saved["folds"]), bool(saved["context"]))
 
 
 @dataclass(frozen=True)
@@ -50,6 +79,8 @@ class Run:
     """The tokens of its domain, where they are known."""
     stage: int = 0
     """The number of the stage that it is, from 1 on; 0 if it is not one of several."""
+    teachers: Teachers | None = None
+    """Whose posteriors it learns from; None for its own."""
 
     @property
     def checkpoints(self) -> Path:
@@ -81,13 +112,15 @@ class Best(NamedTuple):
 
 def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = None) -> Dataset:
     """The data of a run; None takes the domain that is known by its name."""
+    seen, teachers = as_seen(domain or get_domain(run.config.domain), run.config), run.teachers
     return load_dataset(
         run.config.data,
-        as_seen(domain or get_domain(run.config.domain), run.config),
+        seen.with_context() if teachers and teachers.context else seen,  # states hold what teachers see
         run.source,
         word_size=run.config.network.word,
         shortest_first=bool(run.config.training.curriculum_steps),
         words=words,
+        teacher_folds=teachers.folds if teachers else 0,
     )
 
 
@@ -122,9 +155,7 @@ def create_run(
     start: Start | None = None,
 ) -> Dataset:
     """Makes the folder of a new run and reads its data, unless that is given."""
-    for file in ("run.json", STAGES_FILE, SWEEP_FILE):
-        if (run.folder / file).exists():
-            raise VbsixError(f"{run.folder}: holds a run already; give another folder, or continue it with --resume.")
+    require_unused(run.folder)
     if run.start.exists():  # left by a call that was killed
         run.start.unlink()
     if dataset is None:
@@ -137,6 +168,7 @@ def create_run(
         "seeds": list(run.seeds),
         "data": run.source,
         **({"stage": run.stage} if run.stage else {}),
+        **({"teachers": run.teachers.to_json(run.folder)} if run.teachers else {}),
         "observation_spec": dataset.domain.observation_spec(),
         "tokens": list(dataset.domain.tokens),
         "config": dataclasses.asdict(run.config),
@@ -148,6 +180,13 @@ def create_run(
     write_tensors(run.folder / "words.safetensors", {"vectors": dataset.words.vectors}, dataset.words.to_json())
     write_json(run.folder / "run.json", description)
     return dataset
+
+
+def require_unused(folder: Path) -> None:
+    """Refuses a folder that holds a run, a sweep, stages or a teaching."""
+    for file in ("run.json", STAGES_FILE, SWEEP_FILE, TEACHING_FILE):
+        if (folder / file).exists():
+            raise VbsixError(f"{folder}: is in use already; give another folder, or continue it with --resume.")
 
 
 def extend_run(run: Run, steps: int) -> Run:
@@ -176,11 +215,11 @@ def warn_about_run(run: Run, dataset: Dataset) -> None:
     training = run.config.training
     if run.source.endswith(SUFFIX):
         sees_targets = training.critic or training.objective == "expert-mml"
-        warn_about(dataset, sees_targets=sees_targets, skips_no_ops=run.config.search.skip_no_ops)
+        warn_about(dataset, sees_targets=sees_targets)
 
 
 def open_run(folder: Path) -> Run:
-    """The run of a folder; of stages, the last that has a checkpoint."""
+    """The run of a folder; of stages, the last that has a checkpoint; of a teaching, the student."""
     folder = _newest_stage(folder)
     if not (folder / "run.json").exists():
         raise VbsixError(f"{folder}: holds no run; a run's folder has a file run.json.")
@@ -190,7 +229,8 @@ def open_run(folder: Path) -> Run:
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
         spec = description.get("observation_spec", description.get("attributes"))  # 0.1 says attributes
         stage, tokens = int(description.get("stage", 0)), tuple(description.get("tokens", ()))
-        return Run(folder, config, seeds, source, spec, tokens, stage)
+        teachers = read_teachers(description.get("teachers"), folder)
+        return Run(folder, config, seeds, source, spec, tokens, stage, teachers)
     except VbsixError as error:
         raise VbsixError(f"{folder / 'run.json'}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -202,12 +242,21 @@ def is_staged(folder: Path) -> bool:
     return (folder / STAGES_FILE).exists()
 
 
+def is_teaching(folder: Path) -> bool:
+    """Whether a folder holds a teaching."""
+    return (folder / TEACHING_FILE).exists()
+
+
 def stage_folder(folder: Path, stage: int) -> Path:
     """The folder of a stage, counted from 1."""
     return folder / f"stage-{stage}"
 
 
 def _newest_stage(folder: Path) -> Path:
+    if is_teaching(folder):
+        if not is_staged(folder / STUDENT):
+            raise VbsixError(f"{folder}: its student has not begun yet; continue with: vbsix train --resume {folder}")
+        folder = folder / STUDENT
     if not is_staged(folder):
         return folder
     stages = range(len(read_json(folder / STAGES_FILE).get("stages", ())), 0, -1)
@@ -241,8 +290,9 @@ def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None
 
 
 def as_seen(domain: Domain, config: Config) -> Domain:
-    """The domain with the context that the policy sees, or without."""
-    return domain.with_context() if config.network.context else domain
+    """The domain with the context that the policy sees, and without the commands that are not offered."""
+    domain = domain.with_context() if config.network.context else domain
+    return without_no_ops(domain) if config.search.skip_no_ops else domain
 
 
 def _difference(before: Any, now: Any) -> str:
@@ -278,7 +328,8 @@ def begin_from_start(run: Run, learners: Learner) -> Learner:
     the parameters that read a context.
     """
     policies = jax.tree.map(jnp.asarray, _join(read_tensors(run.start)[0], learners.networks.policy, run.start))
-    return learners._replace(networks=learners.networks._replace(policy=policies))
+    average = None if learners.average is None else jax.tree.map(jnp.copy, policies)  # both are donated to a step
+    return learners._replace(networks=learners.networks._replace(policy=policies), average=average)
 
 
 def _join(tensors: Mapping[str, np.ndarray], policies: Any, path: Path) -> Any:
@@ -343,4 +394,5 @@ def resume_command(run: Run) -> str:
     """What to type to continue a run, or the sweep or the stages that it belongs to."""
     own = origin_of(run.config.domain)
     folder = run.folder.parent if is_in_sweep(run) or run.stage else run.folder
+    folder = next((above for above in folder.parents if is_teaching(above)), folder)
     return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder)])

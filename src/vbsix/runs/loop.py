@@ -30,6 +30,7 @@ from vbsix.runs.checkpoints import (
 from vbsix.runs.folder import Best, Run, is_in_sweep, load_best, resume_command, save_best, save_failure
 from vbsix.runs.group import Group, describe_device_error, join_accuracies
 from vbsix.runs.metrics import MetricsFile, PendingMetrics, Row
+from vbsix.runs.teachers import teachers_digest
 from vbsix.search.sharding import replicate, to_host
 from vbsix.training.chunk import learner_shapes, learners_at_once, train_chunk
 from vbsix.training.step import Learner
@@ -104,7 +105,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
     group = Group(runs, datasets)
     state = _restore(group)
     first = state.step
-    members, vectors, examples, renaming = replicate(group.inputs(), domain, batch)
+    members, vectors, examples, renaming, teachers = replicate(group.inputs(), domain, batch)
     at_once = learners_at_once([run.seeds for run in runs])
     watch = _Stopwatch(state.seconds)
     accuracies: list[Accuracies] = [{} for _ in runs]
@@ -118,7 +119,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
         while True:
             evaluates = _due(config.run.evaluate_every, state.step, last) or (state.step == 0 and continued)
             if evaluates:
-                policies = to_host(state.learners.networks.policy)
+                policies = to_host(state.learners.evaluated.policy)
                 accuracies = group.evaluate(policies)
                 for place, run in group.others(failed):
                     best = keep_best(bests[place], state.step, group.part(policies, place), accuracies[place])
@@ -162,6 +163,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                     examples,
                     jnp.int32(state.step),
                     renaming,
+                    teachers,
                     steps=stop - state.step,
                     critic_ranks=_critic_ranks(runs, state.step),
                     at_once=at_once,
@@ -299,7 +301,8 @@ def _load_together(group: Group, origins: Sequence[Origin]) -> list[Checkpoint] 
 def _origin(run: Run, dataset: Dataset) -> Origin:
     relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
     start = {"start": sha256(run.start.read_bytes())} if run.start.exists() else {}
-    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint(), **start}
+    taught = {"teachers": teachers_digest(run.teachers)} if run.teachers else {}
+    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint(), **start, **taught}
     if not run.config.training.decay_share:  # then steps do not depend on how many there are, and more may follow
         origin.pop("training.steps")
     return origin

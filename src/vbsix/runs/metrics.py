@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from vbsix.utilities.files import write_bytes
 
 Row = dict[str, Any]
 """The metrics of one seed over the steps since its row before, with the accuracy where it was measured."""
+
+_LAST = 1 << 16
+"""Bytes at the end of a file in which its last row lies."""
 
 
 class PendingMetrics:
@@ -92,5 +96,24 @@ def read_metrics(path: Path) -> list[Row]:
     return rows
 
 
+def last_step(path: Path) -> int:
+    """The step of the last row of a metrics file, which another process may be writing; 0 if there is none."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
+        rows = file.read().split(b"\n")[:-1]  # what follows the last newline is unfinished
+    try:
+        return int(json.loads(rows[-1])["step"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return 0
+
+
 def _to_lines(rows: Iterable[Row]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def newest_accuracy(path: Path, seed: int) -> dict[str, float]:
+    """The newest accuracy of a seed on dev, by number of utterances; empty before the first evaluation."""
+    rows = [row for row in read_metrics(path) if row["seed"] == seed and row.get("accuracy", {}).get("dev")]
+    return rows[-1]["accuracy"]["dev"] if rows else {}

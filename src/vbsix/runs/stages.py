@@ -23,14 +23,16 @@ from vbsix.runs.continuing import continue_run
 from vbsix.runs.finish import Measured, measure_run, train_to_end
 from vbsix.runs.folder import (
     STAGES_FILE,
-    SWEEP_FILE,
     Run,
     Start,
+    Teachers,
     create_run,
     domain_of,
     open_run,
     open_words,
+    read_teachers,
     reopen_run,
+    require_unused,
     stage_folder,
 )
 from vbsix.runs.loop import Observer, Trained
@@ -58,7 +60,12 @@ class Ended(NamedTuple):
 
 
 def plan_stages(
-    folder: Path, base: Config, stages: Sequence[Mapping[str, Any]], seeds: Sequence[int], source: str
+    folder: Path,
+    base: Config,
+    stages: Sequence[Mapping[str, Any]],
+    seeds: Sequence[int],
+    source: str,
+    teachers: Teachers | None = None,
 ) -> list[Run]:
     """A run for each stage. A stage has the settings of the one before, and its own. Nothing is written."""
     runs, config = [], base
@@ -69,7 +76,7 @@ def plan_stages(
             config = require_sense(override(config, settings))
         except VbsixError as error:
             raise VbsixError(f"stage {number}: {error}") from error
-        runs.append(Run(stage_folder(folder, number), config, tuple(seeds), source, stage=number))
+        runs.append(Run(stage_folder(folder, number), config, tuple(seeds), source, stage=number, teachers=teachers))
     if not runs:
         raise VbsixError("stages: expected at least one stage.")
     return runs
@@ -83,15 +90,15 @@ def create_stages(
     start: Start | None = None,
 ) -> None:
     """Makes the folder of new stages, and that of the first stage, which may start from trained policies."""
-    for file in (STAGES_FILE, SWEEP_FILE, "run.json"):
-        if (folder / file).exists():
-            raise VbsixError(f"{folder}: is in use already; give another folder, or continue it with --resume.")
+    require_unused(folder)
     first = runs[0]
     if (first.folder / "run.json").exists():  # a call was killed before it wrote the description
         shutil.rmtree(first.folder)
     create_run(first, domain, words, start=start)
     configs = [dataclasses.asdict(run.config) for run in runs]
     description = {"vbsix": __version__, "seeds": list(first.seeds), "data": first.source, "stages": configs}
+    if first.teachers:
+        description["teachers"] = first.teachers.to_json(folder)
     write_json(folder / STAGES_FILE, description)
 
 
@@ -102,12 +109,13 @@ def open_stages(folder: Path) -> list[Run]:
     try:
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
         configs = [read_config(tables) for tables in description["stages"]]
+        teachers = read_teachers(description.get("teachers"), folder)
     except VbsixError as error:
         raise VbsixError(f"{file}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{file}: not the description of stages: {error!r}.") from error
     return [
-        Run(stage_folder(folder, number), config, seeds, source, stage=number)
+        Run(stage_folder(folder, number), config, seeds, source, stage=number, teachers=teachers)
         for number, config in enumerate(configs, start=1)
     ]
 

@@ -20,17 +20,20 @@ from vbsix.domains.base import Domain
 from vbsix.runs.checkpoints import checkpoint_steps
 from vbsix.runs.finish import measure_run
 from vbsix.runs.folder import (
-    STAGES_FILE,
+    STUDENT,
     SWEEP_FILE,
     Run,
     Start,
+    Teachers,
     create_run,
     domain_of,
     is_staged,
+    is_teaching,
     open_run,
     open_words,
     read_dataset,
     read_failure,
+    require_unused,
     resume_command,
     warn_about_run,
 )
@@ -42,6 +45,8 @@ from vbsix.utilities.files import read_json, write_json
 
 Values = Mapping[str, Any]
 """A list of values for each setting that varies."""
+Observe = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
+"""Opens a display of runs, given the runs and a title."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,12 @@ class Sweep:
     @property
     def good(self) -> list[Run]:
         """The runs that have not failed."""
-        return [run for run in self.runs if read_failure(run) is None]
+        return [run for run in self.runs if run.folder not in self.failed]
+
+    @property
+    def failed(self) -> dict[Path, VbsixError]:
+        """Why the other runs failed, by their folders."""
+        return {run.folder: error for run in self.runs if (error := read_failure(run))}
 
     @property
     def groups(self) -> list[list[Run]]:
@@ -65,7 +75,14 @@ class Sweep:
         return [[by_config[config] for config in group] for group in group_by_program(list(by_config))]
 
 
-def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int], source: str) -> Sweep:
+def plan_sweep(
+    folder: Path,
+    config: Config,
+    values: Values,
+    seeds: Sequence[int],
+    source: str,
+    teachers: Teachers | None = None,
+) -> Sweep:
     """A sweep over all combinations of values. Nothing is written."""
     listed: dict[str, list[Any]] = {}
     for name, given in values.items():
@@ -76,7 +93,10 @@ def plan_sweep(folder: Path, config: Config, values: Values, seeds: Sequence[int
     names = [describe(one, listed) for one in configs]
     if len(set(names)) < len(names):
         raise VbsixError("a combination of values occurs twice; give each value once.")
-    runs = [Run(folder / name, one, tuple(seeds), source) for name, one in zip(names, configs, strict=True)]
+    runs = [
+        Run(folder / name, one, tuple(seeds), source, teachers=teachers)
+        for name, one in zip(names, configs, strict=True)
+    ]
     return Sweep(folder, tuple(runs), {name: [to_settings(one)[name] for one in configs] for name in listed})
 
 
@@ -86,9 +106,7 @@ def create_sweep(
     """Makes the folder of a new sweep, and those of its runs."""
     if not sweep.values:
         raise VbsixError("nothing varies: give values, or folds.")
-    for file in (SWEEP_FILE, STAGES_FILE, "run.json"):
-        if (sweep.folder / file).exists():
-            raise VbsixError(f"{sweep.folder}: is in use already; give another folder, or continue it with --resume.")
+    require_unused(sweep.folder)
     datasets = _Datasets(domain, words)
     read = [datasets.read(run) for run in sweep.runs]  # before anything is written
     warn_about_run(sweep.runs[0], read[0])
@@ -119,17 +137,18 @@ def open_sweep(folder: Path) -> Sweep:
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """The folders of a sweep's runs that have not failed, or of the stages that have begun; of a run, its own."""
+    """The folders of a sweep's runs that have not failed, or of the stages that have begun; of a run, its own.
+
+    Of a teaching, those of the student.
+    """
+    folder = folder / STUDENT if is_teaching(folder) else folder
     if is_staged(folder):
         return [run.folder for run in open_stages(folder) if (run.folder / "run.json").exists()]
     return [run.folder for run in open_sweep(folder).good] if is_sweep(folder) else [folder]
 
 
 def train_sweep(
-    sweep: Sweep,
-    observe: Callable[[Sequence[Run], str], AbstractContextManager[Observer]],
-    domain: Domain | None = None,
-    words: Words | None = None,
+    sweep: Sweep, observe: Observe, domain: Domain | None = None, words: Words | None = None
 ) -> dict[Path, VbsixError]:
     """Trains all runs of a sweep to their ends, one program after the other.
 
@@ -147,23 +166,35 @@ def train_sweep(
     Raises:
         Interrupted: an observer wanted to stop; `train_sweep` continues the sweep.
     """
-    datasets, groups = _Datasets(domain, words), sweep.groups
-    failed = {run.folder: error for run in sweep.runs if (error := read_failure(run))}
-    for number, group in enumerate(groups, start=1):
-        waiting = [run for run in group if not (run.folder / "result.json").exists() and run.folder not in failed]
-        for runs in _at_one_step(waiting):
-            own = [datasets.read(run) for run in runs]
-            with observe(runs, f"group {number} of {len(groups)}") as observer:
-                outcomes = train_together(runs, own, observer)
-            for run, dataset, outcome in zip(runs, own, outcomes, strict=True):
-                if isinstance(outcome, VbsixError):
-                    failed[run.folder] = outcome
-                elif observer.wants_to_stop():
-                    again = resume_command(run)
-                    raise Interrupted(f"Stopped before all results were measured. Continue with: {again}")
-                else:
-                    measure_run(run, dataset, outcome)
-    return failed
+    datasets = _Datasets(domain, words)
+    for number in range(1, len(sweep.groups) + 1):
+        _train_group(sweep, number, observe, datasets)
+    return sweep.failed
+
+
+def train_group(sweep: Sweep, number: int, observe: Observe, domain: Domain | None = None) -> None:
+    """Trains the runs of one group, counted from 1, as `train_sweep` does."""
+    _train_group(sweep, number, observe, _Datasets(domain, None))
+
+
+def _train_group(sweep: Sweep, number: int, observe: Observe, datasets: _Datasets) -> None:
+    groups = sweep.groups
+    for runs in _at_one_step(waiting_runs(groups[number - 1])):
+        own = [datasets.read(run) for run in runs]
+        with observe(runs, f"group {number} of {len(groups)}") as observer:
+            outcomes = train_together(runs, own, observer)
+        for run, dataset, outcome in zip(runs, own, outcomes, strict=True):
+            if isinstance(outcome, VbsixError):  # it is noted in the run's folder
+                continue
+            if observer.wants_to_stop():
+                again = resume_command(run)
+                raise Interrupted(f"Stopped before all results were measured. Continue with: {again}")
+            measure_run(run, dataset, outcome)
+
+
+def waiting_runs(group: Sequence[Run]) -> list[Run]:
+    """The runs that have neither a result nor failed."""
+    return [run for run in group if not (run.folder / "result.json").exists() and read_failure(run) is None]
 
 
 def _at_one_step(runs: Sequence[Run]) -> list[list[Run]]:
@@ -200,7 +231,7 @@ class _Datasets:
 
     def read(self, run: Run) -> Dataset:
         network, curriculum = run.config.network, bool(run.config.training.curriculum_steps)
-        key = run.config.data, network.word, bool(network.context), curriculum
+        key = run.config.data, network.word, bool(network.context), curriculum, run.teachers
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)

@@ -6,7 +6,6 @@ tokens, L iterations. A transition is numbered slot * A + token; N = K * A. Line
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -122,7 +121,6 @@ def beam_search(
     instructions: int,
     beam: int,
     space: str,
-    skip_no_ops: bool = False,
     longest: Int[Array, ""] | None = None,
 ) -> Graph:
     """Searches for programs that lead from the example's world to its target.
@@ -137,7 +135,6 @@ def beam_search(
         instructions: the largest number of instructions; sets the number of iterations and all shapes.
         beam: K.
         space: `program` or `execution`.
-        skip_no_ops: do not offer a token that completes a command whose denotation is what it was before the command.
         longest: the largest number of instructions in the batch, the same for all its examples. The iterations that no
             example needs are skipped. None runs all.
     """
@@ -145,11 +142,10 @@ def beam_search(
     limit = problem.instructions * domain.max_tokens_per_instruction
     allowed = (jnp.arange(length) < limit)[:, None] & (True if problem.allowed is None else problem.allowed)
 
-    def iterate(frontier: tuple[Beam, Array, Array | None], step: tuple[Array, Array, PRNGKeyArray]):
-        (previous, carried, before), (allowed, is_last, key) = frontier, step
+    def iterate(frontier: tuple[Beam, Array], step: tuple[Array, Array, PRNGKeyArray]):
+        (previous, carried), (allowed, is_last, key) = frontier, step
         # Lines 12-14: all successors of B_{t-1}, which are edges of G.
-        expanded = _expand(domain, policy, outcome, previous, allowed, problem.waypoints, before)
-        log_policy, kind, keys, successors, before = expanded
+        log_policy, kind, keys, successors = _expand(domain, policy, outcome, previous, allowed, problem.waypoints)
         # Lines 15-19: P_t of a state sums over the prefixes that lead to it. Terminal states leave the beam; in the
         # paper, only correct ones do.
         group = _group(keys.reshape(-1, 2), kind.reshape(-1), space)
@@ -162,16 +158,15 @@ def beam_search(
         candidates = Candidates(successors, merged.log_sum, log_transitions, live, group)
         chosen, carried = select(key, candidates, carried)
         recorded = previous, log_policy, kind.astype(jnp.int8), keys, group.reshape(kind.shape)
-        before = None if before is None else _merge_before(before, live.reshape(-1), group)[jnp.maximum(chosen, 0)]
-        return (_next_beam(successors, merged, chosen), carried, before), recorded
+        return (_next_beam(successors, merged, chosen), carried), recorded
 
     start = _first_beam(domain, problem.world, instructions, beam)  # lines 6-9
-    before = jax.vmap(domain.denotation_key)(start.states) if skip_no_ops else None
     steps = allowed, jnp.arange(length) + 1 >= limit, jax.random.split(key, length)
-    run = _scan if longest is None else functools.partial(_scan_until, longest * domain.max_tokens_per_instruction)
-    beams, log_policy, kind, successor_keys, group = run(
-        iterate, (start, start.log_chart, before), steps
-    )  # lines 10-21
+    frontier = start, start.log_chart
+    end = None if longest is None else longest * domain.max_tokens_per_instruction
+    rest = None if longest is None else _nothing(iterate, frontier, steps)
+    recorded = scan_packed(iterate, frontier, steps, end=end, rest=rest)[1]  # lines 10-21
+    beams, log_policy, kind, successor_keys, group = recorded
     keys = jax.vmap(jax.vmap(domain.key))(beams.states)
     return Graph(beams, Expansion(keys, log_policy, kind, successor_keys, group))  # line 22
 
@@ -191,24 +186,12 @@ def outcome_of(domain: Domain, problem: Problem, *, prune_dead_ends: bool = Fals
     return outcome
 
 
-def _scan(iterate: Callable[[Any, Any], tuple[Any, Any]], start: Any, steps: Any) -> Any:
-    """What all iterations record."""
-    return scan_packed(iterate, start, steps)[1]
-
-
-def _scan_until(end: Int[Array, ""], iterate: Callable[[Any, Any], tuple[Any, Any]], start: Any, steps: Any) -> Any:
-    """The same with iterations that are skipped from `end` on, when all beams are empty: they record no transition."""
-    first = jax.tree.map(lambda leaf: leaf[0], steps)
-    shapes = jax.eval_shape(iterate, start, first)[1][1:]
-
-    def skip(frontier: Any, _: Any) -> tuple[Any, Any]:
-        return frontier, (frontier[0], *(jnp.zeros(one.shape, one.dtype) for one in shapes))
-
-    def step(frontier: Any, numbered: Any) -> tuple[Any, Any]:
-        number, own = numbered
-        return jax.lax.cond(number < end, iterate, skip, frontier, own)
-
-    return scan_packed(step, start, (jnp.arange(steps[1].shape[0]), steps))[1]
+def _nothing(iterate: Callable[[Any, Any], tuple[Any, Any]], frontier: Any, steps: Any) -> Any:
+    """What an iteration over an empty beam records."""
+    shapes = jax.eval_shape(iterate, frontier, choose(steps, 0))[1]
+    beam, *others = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
+    empty = beam._replace(log_chart=jnp.full_like(beam.log_chart, -jnp.inf), chosen=jnp.full_like(beam.chosen, -1))
+    return (empty, *others)
 
 
 def _first_beam(domain: Domain, world: Any, instructions: int, size: int) -> Beam:
@@ -229,20 +212,9 @@ def _expand(
     beam: Beam,
     allowed: Bool[Array, " _"],
     waypoints: Waypoints | None,
-    before: UInt32[Array, "K 2"] | None,
 ):
-    """All transitions out of a beam: log π, kind, and key of the successor; and the successors themselves, flat.
-
-    With the keys of the denotations before the commands at hand, the successors' keys of that kind come back, too, and
-    a token is invalid that completes a command which changed nothing.
-    """
+    """All transitions out of a beam: log π, kind, and key of the successor; and the successors themselves, flat."""
     successors, valid = jax.vmap(domain.expand)(beam.states)
-    if before is not None:
-        done = jax.vmap(domain.instructions_done)(beam.states)
-        completes = jax.vmap(jax.vmap(domain.instructions_done))(successors) > done[:, None]
-        denotations = jax.vmap(jax.vmap(domain.denotation_key))(successors)
-        valid &= ~(completes & jnp.all(denotations == before[:, None], axis=-1))
-        before = jnp.where(completes[..., None], denotations, before[:, None]).reshape(-1, 2)
     log_policy = jax.vmap(policy)(beam.states, valid)
     valid &= beam.alive[:, None] & allowed[None, :] & jnp.isfinite(log_policy)
     kind = jnp.where(valid, jax.vmap(jax.vmap(outcome))(successors), INVALID)
@@ -250,15 +222,7 @@ def _expand(
         kind = jnp.where((kind == LIVE) & _missed(domain, waypoints, beam.states, successors), DEAD_END, kind)
     keys = jax.vmap(jax.vmap(domain.key))(successors)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
-    return log_policy, kind, keys, flat, before
-
-
-def _merge_before(
-    before: UInt32[Array, "N 2"], live: Bool[Array, " N"], group: Int[Array, " N"]
-) -> UInt32[Array, "N 2"]:
-    """The denotation before the command of each candidate. Where those of merged ones differ, none is a no-op."""
-    differs = live & jnp.any(before != before[group], axis=-1)
-    return jnp.where(jnp.zeros_like(live).at[group].max(differs)[:, None], jnp.uint32(0xFFFFFFFF), before)
+    return log_policy, kind, keys, flat
 
 
 def _missed(domain: Domain, waypoints: Waypoints, states: State, successors: State) -> Bool[Array, "K A"]:

@@ -142,7 +142,6 @@ def predict(
     *,
     beam: int,
     best: int = 1,
-    skip_no_ops: bool = False,
     longest: Int[Array, ""] | None = None,
 ) -> Predictions:
     """The most probable programs for one request.
@@ -158,7 +157,6 @@ def predict(
         allowed: see `Problem`.
         beam: K.
         best: how many programs to return.
-        skip_no_ops: see `beam_search`.
         longest: see `beam_search`.
     """
     marginalise = isinstance(policy, Ensemble)
@@ -174,7 +172,6 @@ def predict(
         instructions=most,
         beam=beam,
         space="execution" if marginalise else "program",
-        skip_no_ops=skip_no_ops,
         longest=longest,
     )
     programs = denotation_programs(domain, graph, best) if marginalise else complete_programs(graph, best)

@@ -70,7 +70,6 @@ def search_graph(
         instructions=instructions,
         beam=config.beam,
         space=config.space,
-        skip_no_ops=config.skip_no_ops,
         longest=longest,
     )
 

@@ -52,7 +52,7 @@ def to_host(tree: Any) -> Any:
 
 
 def count_devices(domain: Domain, size: int) -> int:
-    """How many devices take equal shards of a batch of that size; a domain with a host callback uses one."""
+    """How many devices take equal shards of a batch of that size; a domain with JAX callbacks uses one."""
     if not domain.compiled or jax.default_backend() != "cpu":
         return 1
     return max(count for count in range(1, min(size, jax.device_count()) + 1) if size % count == 0)

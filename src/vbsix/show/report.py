@@ -42,6 +42,8 @@ NOTHING_COUNTED = "There is nothing to count."
 MISTAKES = 6
 SPURIOUS = 4
 CONFUSIONS = 12
+FITTED_ON = "dev"
+"""The split that a run is calibrated on at its end."""
 SPLITS = {"held-out": "held-out phrasings"}
 PLAYGROUND = "http://127.0.0.1:8000"
 """Where `vbsix serve` shows a run, unless it is told otherwise."""
@@ -140,7 +142,7 @@ def _section(number: int, one: Examined, found: Report) -> str:
         "Results": _results(found)
         + _note("accuracy: mean over seeds ± standard deviation. spurious: right, but through a wrong world.")
         + _other_splits(one),
-        "Calibration": _calibration(found),
+        "Calibration": _calibration(found, fitted=one.split == FITTED_ON),
         "By position of the instruction": _bars(
             [_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: step.position)]
         ),
@@ -255,8 +257,8 @@ def _other_splits(one: Examined) -> str:
     return _table(["at the end of training", "instructions", "accuracy, %"], rows) if rows else ""
 
 
-def _calibration(found: Report) -> str:
-    """For each range of confidences, how often such predictions are right."""
+def _calibration(found: Report, fitted: bool) -> str:
+    """For each range of confidences, how often such predictions are right; `fitted` if this split calibrated them."""
     rows = [
         (
             f"{100 * one.low:.0f} to {100 * one.high:.0f}%",
@@ -267,6 +269,8 @@ def _calibration(found: Report) -> str:
         if one.count and one.accuracy is not None
     ]
     words = f"Calibration error: {percent(found.calibration.error)}%, the mean distance of confidence and accuracy."
+    if fitted:
+        words += " Confidence was calibrated on this split, so on others the error is likely to be larger."
     return _bars(rows) + _note(f"Confidence of the predictions, and how many are right. {words}")
 
 

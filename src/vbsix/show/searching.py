@@ -103,8 +103,8 @@ def search_programs(
     language = as_domain(domain)
     if parser and parser.domain.name != language.name:
         raise VbsixError(f"the parser was trained for {parser.domain.name}, not for {language.name}.")
-    if parser and parser.config.network.context:
-        language = language.with_context()
+    if parser:
+        language = parser.domain
     _check(utterances, space, beam, epsilon, limit)
     with naming("world"):
         start_text = language.world_text(world)

@@ -19,6 +19,7 @@ from vbsix.config.schema import Config, to_settings
 from vbsix.config.variation import inputs, varied, with_inputs
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
+from vbsix.models.policy import PolicyNetwork
 from vbsix.search.packing import scan_packed
 from vbsix.training.objective import Metrics
 from vbsix.training.step import Learner, Span, create_learner, train_step
@@ -89,6 +90,7 @@ def train_chunk(
     examples: Arrays,
     first_step: Int[Array, ""],
     renaming: Renaming | None = None,
+    teachers: PolicyNetwork | None = None,
     *,
     steps: int,
     critic_ranks: bool | None,
@@ -107,6 +109,7 @@ def train_chunk(
         examples: all training examples, of all runs.
         first_step: the number of the first step.
         renaming: how to permute interchangeable constants; None to leave examples as they are.
+        teachers: see `train_step`; all learners have the same.
         steps: how many steps.
         critic_ranks: whether the critic ranks; None if it does in some of the runs.
         at_once: how many learners take a step at the same time; None for all. See `learners_at_once`.
@@ -128,11 +131,16 @@ def train_chunk(
                 span=member.span,
                 axis=axis,
                 renaming=renaming,
+                teachers=teachers,
             )
 
         if at_once is None:
             return jax.vmap(of_learner, axis_name=LEARNERS)(learners, members)
-        return jax.lax.map(lambda one: of_learner(*one), (learners, members), batch_size=at_once)
+        # `batch_size` of `lax.map` would do the same, but fails on leaves without numbers.
+        count = len(members.seed)
+        parts = jax.tree.map(lambda leaf: leaf.reshape(count // at_once, at_once, *leaf.shape[1:]), (learners, members))
+        trained = jax.lax.map(lambda part: jax.vmap(of_learner)(*part), parts)
+        return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), trained)
 
     learners, metrics = scan_packed(step, learners, first_step + jnp.arange(steps))
     return learners, jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), metrics)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
-from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
-from vbsix.training.mml import Found, correct_paths, expanded_states, policy_loss, search_example, search_metrics
+from vbsix.training.mml import Found, policy_loss, search_example, search_metrics, weigh_by
 from vbsix.training.objective import Context, Metrics, always
 
 
@@ -25,7 +23,4 @@ def weigh_by_policy(context: Context, found: Found) -> Found:
     """The expert's finds with the policy's own posterior; MML on extracted programs weighs by itself."""
     if found.paths is None:
         return found
-    every = jnp.arange(found.graph.beam.log_chart.size)
-    log_policy = jax.vmap(context.frozen.policy)(*expanded_states(found.graph, every))
-    log_policy = log_policy.reshape(found.graph.expansion.kind.shape)
-    return found._replace(paths=stop_gradient(correct_paths(context, found.graph, log_policy)))
+    return weigh_by(context, found, context.frozen.policy, jnp.arange(found.graph.beam.log_chart.size))

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from vbsix.config.schema import Config
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
+from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import Heads
 from vbsix.search import Problem
 
@@ -44,6 +45,8 @@ class Context(NamedTuple):
     """Whether the critic ranks states at this step."""
     longest: Int[Array, ""] | None = None
     """The largest number of instructions in the batch; see `beam_search`."""
+    teacher: PolicyFunction | None = None
+    """An ensemble of other policies that weighs the programs found."""
 
     @property
     def problem(self) -> Problem:

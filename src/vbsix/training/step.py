@@ -18,7 +18,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from vbsix.config.schema import OBJECTIVES, Config
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
-from vbsix.models.heads import Networks, create_networks, make_heads, read_example
+from vbsix.models.heads import Networks, create_networks, ensemble_head, make_heads, read_example
+from vbsix.models.policy import PolicyNetwork
 from vbsix.search.sharding import sharded_sum
 from vbsix.training.objective import Context, Mean, Metrics
 from vbsix.training.symmetry import Renaming, permute_example, sample_permutation
@@ -51,6 +52,13 @@ class Learner(NamedTuple):
 
     networks: Networks
     optimiser: Networks
+    average: PolicyNetwork | None = None
+    """The policy's averaged parameters; None without weight averaging."""
+
+    @property
+    def evaluated(self) -> Networks:
+        """The networks that are evaluated and kept: with the averaged policy, where there is one."""
+        return self.networks if self.average is None else self.networks._replace(policy=self.average)
 
 
 def create_learner(domain: Domain, config: Config, seed: Int[Array, ""]) -> Learner:
@@ -64,7 +72,8 @@ def create_learner(domain: Domain, config: Config, seed: Int[Array, ""]) -> Lear
     )
     adam = optax.adam(config.training.learning_rate)
     states = [network and adam.init(eqx.filter(network, eqx.is_array)) for network in networks]
-    return Learner(networks, Networks._make(states))
+    average = None if is_off(config.training.averaging) else networks.policy
+    return Learner(networks, Networks._make(states), average)
 
 
 def train_step(
@@ -80,6 +89,7 @@ def train_step(
     span: Span | None = None,
     axis: str | None = None,
     renaming: Renaming | None = None,
+    teachers: PolicyNetwork | None = None,
 ) -> tuple[Learner, Metrics]:
     """Algorithm 2, lines 4-8: samples a batch, searches, and updates the networks.
 
@@ -95,6 +105,8 @@ def train_step(
         span: which of the examples are sampled from; None for all.
         axis: the name of the axis over learners, if searches shall end with the longest example of all their batches.
         renaming: how to permute interchangeable constants; None to leave examples as they are.
+        teachers: policies that weigh the programs found, leaves [F, T, ...]: T of them for the rows of each fold; None
+            for programs that the learner weighs itself.
     """
     size = config.training.batch
     batch_key, search_key, dropout_key = jax.random.split(key, 3)
@@ -108,9 +120,9 @@ def train_step(
     keys = jax.random.split(search_key, size), jax.random.split(dropout_key, size)
     objective = OBJECTIVES.get(config.training.objective)
 
-    def of_shard(needed: tuple[Networks, Array], shard: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
+    def of_shard(needed: tuple[Networks, Array, Any], shard: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
         """The gradient and the metrics of some of the batch's examples."""
-        networks, vectors = needed
+        networks, vectors, teachers = needed
         longest = None if axis is None else jax.lax.pmax(jnp.max(shard[0].instructions), axis)
 
         def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
@@ -127,14 +139,18 @@ def train_step(
                 )
                 heads = make_heads(domain, networks, tables)
                 frozen = make_heads(domain, stop_gradient(networks), stop_gradient(tables))
-                return objective(Context(domain, config, heads, frozen, example, key, step, critic_ranks, longest))
+                teacher = None
+                if teachers is not None:
+                    teacher = ensemble_head(domain, choose(teachers, example.fold), vectors, example.words)
+                given = domain, config, heads, frozen, example, key, step, critic_ranks, longest, teacher
+                return objective(Context(*given))
 
             losses, metrics = jax.vmap(of_example)(*shard)
             return jnp.sum(losses) / size, jax.tree.map(jnp.sum, metrics)
 
         return jax.grad(loss, has_aux=True)(networks)
 
-    gradients, metrics = sharded_sum(of_shard, domain, size)((learner.networks, vectors), (batch, *keys))
+    gradients, metrics = sharded_sum(of_shard, domain, size)((learner.networks, vectors, teachers), (batch, *keys))
     metrics["gradient_norm"] = Mean(optax.tree.norm(gradients), jnp.float32(1))
     return update(config, learner, gradients, metrics, step), metrics
 
@@ -160,9 +176,18 @@ def update(config: Config, learner: Learner, gradients: Networks, metrics: Metri
         new = eqx.apply_updates(network, updates), new_state
         return jax.tree.map(lambda after, before: jnp.where(applies, after, before), new, (network, state))
 
-    updated = [of_network(*one) for one in zip(learner.networks, learner.optimiser, gradients, applies, strict=True)]
-    networks, states = zip(*updated, strict=True)
-    return Learner(Networks._make(networks), Networks._make(states))
+    after = [of_network(*one) for one in zip(learner.networks, learner.optimiser, gradients, applies, strict=True)]
+    networks, states = zip(*after, strict=True)
+    updated = Networks._make(networks)
+    return Learner(updated, Networks._make(states), _average(config, learner.average, updated.policy, step))
+
+
+def _average(config: Config, average: Any, policy: Any, step: Int[Array, ""]) -> Any:
+    """Ours: the mean of the policies so far, and an exponential average as soon as the mean would be longer."""
+    if average is None:
+        return None
+    kept = jnp.minimum(config.training.averaging, step / (step + 1.0))
+    return jax.tree.map(lambda before, now: kept * before + (1.0 - kept) * now, average, policy)
 
 
 def _count_examples(config: Config, span: Span, step: Int[Array, ""]) -> int | Int[Array, ""]:

@@ -65,7 +65,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], metadata: Mappi
 
     The same arrays and metadata give the same file: all metadata is one entry, as safetensors keeps no order of them.
     """
-    header = {"vbsix": json.dumps({"format": FORMAT, **metadata, "sha256": _checksum(tensors)})}
+    header = {"vbsix": json.dumps({"format": FORMAT, **metadata, "sha256": checksum(tensors)})}
     content = save({name: np.asarray(array, order="C") for name, array in tensors.items()}, header)
     write_bytes(path, content)
     return sha256(content)
@@ -82,12 +82,13 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise VbsixError(f"{path}: no such file.") from None
     except (SafetensorError, AttributeError, TypeError, ValueError, OSError) as error:
         raise VbsixError(f"{path}: cannot be read: {error}") from error
-    if header.pop("sha256", None) not in (None, _checksum(tensors)):
+    if header.pop("sha256", None) not in (None, checksum(tensors)):
         raise VbsixError(f"{path}: damaged: its numbers do not agree with their checksum.")
     return tensors, header
 
 
-def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
+def checksum(tensors: Mapping[str, np.ndarray]) -> str:
+    """A hash of the numbers of tensors."""
     return sha256(b"".join(np.asarray(tensors[name]).tobytes() for name in sorted(tensors)))
 
 

@@ -21,10 +21,10 @@ GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 """One of them is there where there is an NVIDIA GPU. To ask JAX would be to start it, and too late for flags."""
 
 
-def prepare_jax() -> None:
+def prepare_jax(cores: int | None = None) -> None:
     """For commands that compile much: see `keep_compiled` and `set_flags`."""
     keep_compiled()
-    set_flags()
+    set_flags(cores)
 
 
 def keep_compiled() -> None:
@@ -39,14 +39,14 @@ def keep_compiled() -> None:
         jax.config.update("jax_compilation_cache_dir", str(home / "vbsix" / "jax"))
 
 
-def set_flags() -> None:
+def set_flags(cores: int | None = None) -> None:
     """Has JAX take each core of a CPU for a device; on a GPU, launch many kernels at once and take memory as needed.
 
-    What the user has set stays as it is.
+    What the user has set stays as it is. `cores` are those to use; None for all that this process may use.
     """
     flags = [ONE_THREAD, PATIENCE]
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
-        flags.append(f"--xla_force_host_platform_device_count={count_cores()}")
+        flags.append(f"--xla_force_host_platform_device_count={cores or count_cores()}")
     if any(map(os.path.exists, GPU_DEVICES)):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         flags += [GPU_GRAPHS, "--xla_gpu_graph_min_graph_size=1"]

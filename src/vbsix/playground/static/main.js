@@ -278,7 +278,8 @@ async function refreshSearch(asked, signal) {
   const { model: name, world, say: utterances, beam, critic } = asked;
   const target = asked.target ?? reading()?.commands.at(-1)?.world ?? world;
   searching.attach();
-  searching.settings(asked, model(), target, pictures[target]);
+  const names = models.map((one) => one.name);
+  searching.settings(asked, model(), target, pictures[target], names);
   if (!utterances.length || utterances.length > MOST_SEARCHED) {
     searching.update(null);
     if (utterances.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
@@ -289,7 +290,7 @@ async function refreshSearch(asked, signal) {
   const slow = setTimeout(() => searching.wait(true), 500);
   try {
     const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal);
-    searching.settings(asked, model(), target, found.pictures[target]);
+    searching.settings(asked, model(), target, found.pictures[target], names);
     searching.update(found);
   } catch (error) {
     if (error.name !== "AbortError") searching.update(null);
@@ -357,9 +358,10 @@ function titled({ name, accuracy: shares }) {
   return `${name} (${percent(value)} right${Number(length) > 0 ? ` after ${length}` : ""})`;
 }
 
-function accuracy({ accuracy: shares }) {
+function accuracy({ accuracy: shares, provenance }) {
   const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
-  return known.length ? `This model is right for ${known.join(", ")}, on data that it did not learn from.` : "";
+  const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : "on data that it did not learn from";
+  return known.length ? `This model is right for ${known.join(", ")}, ${where}.` : "";
 }
 
 /** The examples whose outcome is known, as chips. */

@@ -7,7 +7,10 @@ import { show, worldView } from "./worlds.js";
 const MOST_CARDS = 6; // the rest is folded
 const KINDS = { correct: "correct", beam: "kept", incorrect: "wrong world", pruned: "dropped" };
 
-/** Searches in which merging visibly wins: with this beam, execution space finds a program and program space none. */
+/**
+ * Searches in which merging, or the critic, visibly wins. With this beam, execution space finds a program and program
+ * space none; or execution space finds one only where the critic ranks.
+ */
 const GUIDED = [
   {
     title: "Merging wins",
@@ -28,6 +31,17 @@ const GUIDED = [
     ],
     target: "1:oo 2:__ 3:__ 4:__ 5:__ 6:__ 7:__ 8:__ 9:gp 10:gb",
     beam: 4,
+  },
+  {
+    title: "The critic wins",
+    domain: "tangrams",
+    model: "tangrams-critic",
+    world: "1:2 2:3 3:1 4:0 5:4",
+    say: ["trade shape 2 with third shape", "let it switch places with fourth shape", "then delete shape 2"],
+    target: "1:2 2:0 3:3 4:4",
+    beam: 4,
+    critic: true,
+    hint: "Then switch “the critic ranks” off: the right states drop out of the beam.",
   },
 ];
 
@@ -79,15 +93,15 @@ export function searchPanel(panel, onchange) {
   );
   let timer = null;
 
-  function drawGuided(model) {
-    const known = GUIDED.filter(({ domain }) => domain === model.domain);
+  function drawGuided(state, model, names) {
+    const known = GUIDED.filter((one) => one.domain === model.domain && names.includes(one.model ?? model.name));
     guided.hidden = !known.length;
-    const chips = known.map(({ title, ...changes }) => {
-      const { world, say, target, beam: size } = changes;
-      const onclick = () => onchange({ world, say, target, beam: size, kept: [], read: [] });
+    const chips = known.map(({ title, domain, hint, ...changes }) => {
+      const onclick = () => onchange({ ...changes, kept: [], read: [] });
       return h("button", { type: "button", className: "chip", onclick }, title);
     });
-    guided.replaceChildren(h("span", { className: "quiet" }, "See it happen:"), ...chips);
+    const shown = known.find(({ model: name, world, say }) => name === model.name && world === state.world && String(say) === String(state.say));
+    guided.replaceChildren(h("span", { className: "quiet" }, "See it happen:"), ...chips, h("span", { className: "quiet" }, shown?.hint ?? ""));
   }
 
   function moveBy(by) {
@@ -128,9 +142,9 @@ export function searchPanel(panel, onchange) {
     wait(waiting) {
       busy.hidden = !waiting;
     },
-    settings(state, model, targetWorld, picture) {
+    settings(state, model, targetWorld, picture, names) {
       target.update(model.domain, targetWorld, picture);
-      drawGuided(model);
+      drawGuided(state, model, names);
       beam.value = state.beam;
       critic.checked = state.critic;
       criticLabel.hidden = !model.critic;

@@ -1,0 +1,20 @@
+"""What a command does when its user stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+
+from vbsix.runs.loop import Interrupted
+
+
+@contextmanager
+def exit_when_stopped(again: Callable[[], str]) -> Iterator[None]:
+    """Ends with exit code 130 when training is stopped, and prints how to continue."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as stopped:
+        typer.echo(str(stopped) or f"Stopped. Continue with: {again()}", err=True)
+        raise typer.Exit(130) from None

@@ -1,0 +1,107 @@
+"""The connection to a Ray cluster, and what a task does first on its node."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.jax_settings import prepare_jax
+
+NO_EXTRA = "a Ray cluster needs its extra: pip install 'vbsix[cluster]', in a checkout: pip install '.[cluster]'"
+RETRIES = 5
+"""How often a task is repeated whose process or node has died."""
+
+
+class Cluster(NamedTuple):
+    """Where tasks run, and what each of them takes."""
+
+    address: str | None = None
+    """As `ray.init` takes it; None starts Ray on this machine, unless RAY_ADDRESS names a cluster."""
+    cpus: int = 1
+    gpus: float = 0.0
+    """A task may take a part of a GPU."""
+
+    @property
+    def task_options(self) -> dict[str, Any]:
+        """How Ray treats a task."""
+        return {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": RETRIES}
+
+
+@contextmanager
+def connect(cluster: Cluster) -> Iterator[Any]:
+    """Gives the module `ray`, connected. A connection that is there already is used, and stays."""
+    ray = import_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    _require_listener(cluster.address or os.environ.get("RAY_ADDRESS") or "")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX warns of forks, and Ray starts its processes so
+            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError, AssertionError, OSError) as error:
+        where = cluster.address or os.environ.get("RAY_ADDRESS") or "this machine"
+        first = str(error).strip().partition("\n")[0]
+        raise VbsixError(f"no Ray cluster can be reached at {where}: {first} Check it with: ray status") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _require_listener(address: str) -> None:
+    """Raises an error at once if nothing listens at HOST:PORT; Ray tries for minutes."""
+    found = re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address)
+    if not found:
+        return  # auto, local, or an address that Ray refuses itself
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise VbsixError(f"no Ray cluster can be reached at {address}: {error}. Check it with: ray status") from error
+
+
+def import_ray() -> Any:
+    """The module, if the extra is installed."""
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # `enter` hides GPUs; Ray warns that it will not
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise VbsixError(f"{NO_EXTRA} ({error})") from error
+    return ray
+
+
+class Place(NamedTuple):
+    """What a task must know of the process that started it."""
+
+    folder: str
+    """The working folder, from which modules of the user's own are imported."""
+    cpus: int
+    gpus: float
+
+    @classmethod
+    def here(cls, cluster: Cluster) -> Place:
+        return cls(str(Path.cwd()), cluster.cpus, cluster.gpus)
+
+
+def enter(place: Place) -> None:
+    """Prepares a task's process: JAX uses the devices that Ray has given to the task."""
+    import jax
+
+    if Path(place.folder).is_dir():
+        os.chdir(place.folder)
+    prepare_jax(cores=place.cpus)
+    if not place.gpus and "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")
+
+
+def missing_on_node(path: Path) -> VbsixError:
+    """Says that a node does not see a folder."""
+    return VbsixError(f"{path}: is not there on node {os.uname().nodename}. All nodes of the cluster must share it.")

@@ -1,0 +1,200 @@
+"""Teaching across folds: rounds of policies that were trained without a fold, then a student that learns from them.
+
+Each round is a sweep over folds, a sweep for each stage. The policies of a round weigh the programs found for the rows
+that they have not seen: those of the next round's runs, or of the student, which learns from all rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vbsix import __version__
+from vbsix.config.legacy import read_config
+from vbsix.config.schema import Config, override
+from vbsix.data.dataset import Dataset
+from vbsix.data.words import Words
+from vbsix.domains.base import Domain
+from vbsix.runs.continuing import continue_run
+from vbsix.runs.folder import (
+    STUDENT,
+    TEACHING_FILE,
+    Run,
+    Start,
+    Teachers,
+    domain_of,
+    is_staged,
+    open_run,
+    read_dataset,
+    require_unused,
+    stage_folder,
+    warn_about_run,
+)
+from vbsix.runs.loop import Observer
+from vbsix.runs.stages import Ended, Observe, create_stages, plan_stages, train_stages
+from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
+from vbsix.runs.teachers import find_teachers, require_teachable
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import read_json, write_json
+
+FOLDS = 5
+"""Into how many folds the rows are divided, unless said otherwise."""
+ObserveRuns = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
+"""Opens a display of runs, given the runs and a title."""
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """What a teaching is about, and where it is."""
+
+    folder: Path
+    stages: tuple[Config, ...]
+    """The settings of each stage, without a fold; one for runs that have no stages."""
+    seeds: tuple[int, ...]
+    source: str
+    folds: int
+    rounds: int
+
+    def sweep_folder(self, number: int, stage: int) -> Path:
+        """Where the sweep of a stage of a round is; both are counted from 1."""
+        return stage_folder(self.folder / f"round-{number}", stage)
+
+
+def plan_teaching(
+    folder: Path,
+    base: Config,
+    stages: Sequence[Mapping[str, Any]],
+    seeds: Sequence[int],
+    source: str,
+    *,
+    folds: int = FOLDS,
+    rounds: int = 1,
+) -> Teaching:
+    """What will be trained. Nothing is written.
+
+    Args:
+        folder: where everything goes.
+        base: the settings of all runs.
+        stages: those of each stage; one empty stage for runs without stages.
+        seeds: the seeds of each run, so that each fold has as many teachers.
+        source: where the data comes from.
+        folds: into how many folds the rows are divided.
+        rounds: how many times teachers are trained without each fold; from the second time on, they are taught, too.
+    """
+    if base.data.folds or base.data.fold:
+        raise VbsixError("teaching says all about folds; leave out data.folds and data.fold.")
+    if folds < 2 or rounds < 1:
+        raise VbsixError(f"teaching needs 2 folds and 1 round at least, not {folds} and {rounds}.")
+    configs = [run.config for run in plan_stages(folder, base, stages, seeds, source)]
+    for config in configs:
+        require_teachable(config)
+    return Teaching(folder, tuple(configs), tuple(seeds), source, folds, rounds)
+
+
+def create_teaching(teaching: Teaching, domain: Domain | None = None, words: Words | None = None) -> None:
+    """Makes the folder of a new teaching, if its data can be read."""
+    require_unused(teaching.folder)
+    first = _without_fold(teaching, teaching.stages[0])
+    run = Run(teaching.folder, first, teaching.seeds, teaching.source)
+    warn_about_run(run, read_dataset(run, domain, words))
+    description = {
+        "vbsix": __version__,
+        "seeds": list(teaching.seeds),
+        "data": teaching.source,
+        "folds": teaching.folds,
+        "rounds": teaching.rounds,
+        "stages": [dataclasses.asdict(config) for config in teaching.stages],
+    }
+    write_json(teaching.folder / TEACHING_FILE, description)
+
+
+def open_teaching(folder: Path) -> Teaching:
+    """The teaching of a folder."""
+    file = folder / TEACHING_FILE
+    saved = read_json(file)
+    try:
+        seeds, stages = tuple(int(seed) for seed in saved["seeds"]), [read_config(tables) for tables in saved["stages"]]
+        return Teaching(folder, tuple(stages), seeds, str(saved["data"]), int(saved["folds"]), int(saved["rounds"]))
+    except VbsixError as error:
+        raise VbsixError(f"{file}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise VbsixError(f"{file}: not the description of a teaching: {error!r}.") from error
+
+
+def train_teaching(
+    folder: Path, observe_runs: ObserveRuns, observe: Observe, domain: Domain | None = None, words: Words | None = None
+) -> Ended:
+    """Trains all rounds and the student to their ends, from where they stand.
+
+    Args:
+        folder: where the teaching is.
+        observe_runs: opens a display of the runs of a round.
+        observe: opens a display of a stage of the student.
+        domain: the language; None for the one of that name.
+        words: a vocabulary of one's own.
+
+    Raises:
+        Interrupted: an observer wanted to stop; `train_teaching` continues.
+        VbsixError: a run of a round failed.
+    """
+    teaching, teachers = open_teaching(folder), None
+    for number in range(1, teaching.rounds + 1):
+        for stage in range(1, len(teaching.stages) + 1):
+            _train_round(teaching, number, stage, teachers, observe_runs, domain, words)
+        last = teaching.sweep_folder(number, len(teaching.stages))
+        teachers, known = find_teachers(last, teaching.stages[-1], teaching.source)
+        words = words or known
+    student = folder / STUDENT
+    if not is_staged(student):
+        create_stages(student, _student(teaching, teachers), domain, words)
+    return train_stages(student, observe, domain, words)
+
+
+def _train_round(
+    teaching: Teaching,
+    number: int,
+    stage: int,
+    teachers: Teachers | None,
+    observe_runs: ObserveRuns,
+    domain: Domain | None,
+    words: Words | None,
+) -> None:
+    """Trains a stage of a round: a run without each fold."""
+    folder = teaching.sweep_folder(number, stage)
+    if not is_sweep(folder):
+        config, values = _without_fold(teaching, teaching.stages[stage - 1]), {"data.fold": range(teaching.folds)}
+        planned = plan_sweep(folder, config, values, teaching.seeds, teaching.source, teachers)
+        start = _continue_each(teaching.sweep_folder(number, stage - 1), domain) if stage > 1 else None
+        create_sweep(planned, domain, words, start)
+    where = f"round {number} of {teaching.rounds}" + (f", stage {stage}" if len(teaching.stages) > 1 else "")
+    failed = train_sweep(open_sweep(folder), lambda runs, title: observe_runs(runs, f"{where}, {title}"), domain, words)
+    if failed:
+        raise VbsixError("\n".join([*map(str, failed.values()), f"{teaching.folder}: a teacher is missing."]))
+
+
+def _continue_each(before: Path, domain: Domain | None) -> Start:
+    """Each run continues the policies of the run without the same fold."""
+
+    def start(run: Run, dataset: Dataset) -> Mapping[str, np.ndarray]:
+        done = open_run(before / run.folder.name)
+        return continue_run(done, domain_of(done.config, done.folder, domain, done.observation_spec))(run, dataset)
+
+    return start
+
+
+def _student(teaching: Teaching, teachers: Teachers | None) -> list[Run]:
+    folder, source = teaching.folder / STUDENT, teaching.source
+    return [
+        Run(stage_folder(folder, number), config, teaching.seeds, source, stage=number, teachers=teachers)
+        for number, config in enumerate(teaching.stages, start=1)
+    ]
+
+
+def _without_fold(teaching: Teaching, config: Config) -> Config:
+    return override(config, {"data.folds": teaching.folds})
