@@ -137,8 +137,8 @@ def train_chunk(
         if at_once is None:
             return jax.vmap(of_learner, axis_name=LEARNERS)(learners, members)
         # `batch_size` of `lax.map` would do the same, but fails on leaves without numbers.
-        count = len(members.seed)
-        parts = jax.tree.map(lambda leaf: leaf.reshape(count // at_once, at_once, *leaf.shape[1:]), (learners, members))
+        count, size = len(members.seed), at_once
+        parts = jax.tree.map(lambda leaf: leaf.reshape(count // size, size, *leaf.shape[1:]), (learners, members))
         trained = jax.lax.map(lambda part: jax.vmap(of_learner)(*part), parts)
         return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), trained)
 
