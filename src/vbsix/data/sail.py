@@ -67,8 +67,8 @@ def convert_sail(folder: Path, out: Path) -> list[Path]:
 
     For each map there are `sentences-MAP.jsonl` (a sentence each; the target is the pose after it) and
     `sequences-MAP.jsonl` (a sequence each; the target is its last position, whatever the heading), to be evaluated on;
-    and `sentences-without-MAP.jsonl` and `sequences-without-MAP.jsonl`, of the other two maps, to learn from. The target
-    of a sequence to learn from is the last pose, with its heading.
+    and `sentences-without-MAP.jsonl` and `sequences-without-MAP.jsonl`, of the other two maps, to learn from. The
+    target of a sequence to learn from is the last pose, with its heading.
 
     Returns:
         The files.

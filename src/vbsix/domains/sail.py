@@ -60,7 +60,7 @@ class Target(NamedTuple):
 
 
 class Sail(Domain):
-    """Navigation in the maps of the SAIL corpus; a pose is `MAP X Y HEADING`, and a target may leave out the heading."""
+    """Navigation in the maps of the SAIL corpus. A pose is `MAP X Y HEADING`; a target may leave out the heading."""
 
     name = "sail"
     tokens = (*map(str, range(1, NUMBERS + 1)), *CONDITIONS, *MOVEMENTS, "stop")
@@ -235,10 +235,10 @@ class Sail(Domain):
         return f"{name} {place[0]} {place[1]} {heading}"
 
     def parse_target(self, text: str) -> Target:
-        name, *numbers = text.split() if isinstance(text, str) else [""]
+        name, *numbers = text.split() or [""]
         if len(numbers) not in (2, 3) or not all(number.lstrip("-").isdigit() for number in numbers):
             raise InvalidWorld(
-                f"{shorten(str(text))}: a pose is MAP X Y HEADING, as in {self._example()!r}; a target may leave out "
+                f"{shorten(text)}: a pose is MAP X Y HEADING, as in {self._example()!r}; a target may leave out "
                 "the heading"
             )
         known = [map_.name for map_ in self.maps]

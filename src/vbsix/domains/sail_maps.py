@@ -64,8 +64,8 @@ def _read_maps(folder: Path) -> tuple[Map, ...]:
     if not folder.is_dir():
         raise InvalidData(
             [
-                f"{folder}: no such folder. The domain sail needs the maps of the SAIL corpus: run `vbsix data fetch "
-                "--corpus sail --out data`, or set VBSIX_DATA to the folder that has them in sail/."
+                f"{folder}: no such folder. The domain sail needs the maps of the SAIL corpus (map-*.xml): set "
+                "VBSIX_DATA to the folder that has them in sail/."
             ]
         )
     return tuple(read_map(folder / f"map-{name}.xml") for name in MAPS)
