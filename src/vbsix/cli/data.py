@@ -68,6 +68,24 @@ def fetch(
 
 
 @app.command()
+def sail(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus: *.settrc and map-*.xml.")],
+    out: Annotated[Path, typer.Option(help="Folder that the JSON lines are written to.")],
+) -> None:
+    """Write the SAIL navigation corpus as JSON lines, for leave-one-map-out cross-validation.
+
+    For each map: sentences-MAP.jsonl and sequences-MAP.jsonl to be evaluated on, sentences-without-MAP.jsonl and
+    sequences-without-MAP.jsonl, of the other two maps, to learn from.
+
+    Example: vbsix data sail data/sail --out sail
+    """
+    from vbsix.data.sail import convert_sail
+
+    for path in convert_sail(folder, out):
+        typer.echo(path)
+
+
+@app.command()
 def synth(
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="alchemy, scene or tangrams.")],
     out: Annotated[Path, typer.Option(help="Folder that the files are written to.")],

@@ -11,6 +11,8 @@ BUILT_IN = {
     "tangrams-where": "vbsix.domains.tangrams:TangramsWhere",
 }
 """Where each is."""
+FROM_FILES = {"sail": "vbsix.domains.sail:Sail"}
+"""Domains of ours whose worlds are third-party data: known by name, but of no use until their files are fetched."""
 WHERE = "-where"
 """Ends the name of a language that remembers where objects were."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vbsix.domains.base import Domain
-from vbsix.domains.names import BUILT_IN
+from vbsix.domains.names import BUILT_IN, FROM_FILES
 from vbsix.domains.symmetry import symmetry_problems
 from vbsix.utilities.errors import UnknownName, VbsixError
 
@@ -18,16 +18,16 @@ _origins: dict[str, str] = {}
 
 
 def available_domains() -> tuple[str, ...]:
-    """Names that `get_domain` knows, sorted."""
+    """Names that `get_domain` knows, sorted, without those that need files of their own, such as sail."""
     return tuple(sorted({*BUILT_IN, *_registered}))
 
 
 def get_domain(name: str) -> Domain:
     """The domain of that name. Raises `UnknownName` naming the known ones."""
-    if not isinstance(name, str) or name not in available_domains():
-        raise UnknownName("domain", str(name), available_domains())
+    if not isinstance(name, str) or name not in (*available_domains(), *FROM_FILES):
+        raise UnknownName("domain", str(name), (*available_domains(), *FROM_FILES))
     if name not in _registered:
-        module, _, attribute = BUILT_IN[name].partition(":")
+        module, _, attribute = {**BUILT_IN, **FROM_FILES}[name].partition(":")
         _registered[name] = getattr(importlib.import_module(module), attribute)()
     return _registered[name]
 
@@ -45,7 +45,7 @@ def register_domain(domain: Domain) -> None:
     for problem in declaration_problems(domain):
         raise VbsixError(problem)
     taken = _registered.get(domain.name)
-    if taken is not domain and domain.name in available_domains():
+    if taken is not domain and domain.name in (*available_domains(), *FROM_FILES):
         raise VbsixError(f"the domain name {domain.name!r} is taken. Taken: {', '.join(available_domains())}.")
     _registered[domain.name] = domain
 
