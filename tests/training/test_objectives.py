@@ -19,7 +19,7 @@ from vbsix.search import Problem, SearchConfig, program_search
 from vbsix.search.sampling import sample_programs, sampling_distribution
 from vbsix.training.expert_mml import expert_mml_objective
 from vbsix.training.forward_backward import forward_backward, graph_loss
-from vbsix.training.mml import mml_loss, mml_weights, sequence_log_probability
+from vbsix.training.mml import mml_loss, mml_objective, mml_weights, sequence_log_probability
 from vbsix.training.objective import Context
 from vbsix.training.reinforce import reinforce_loss, reinforce_objective
 from vbsix.training.value_examples import value_loss
@@ -188,6 +188,33 @@ class TestToy:
 
         by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
         np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), by_hand, atol=1e-6)
+
+    @pytest.mark.parametrize("threshold", [0.0, 0.99])
+    def test_a_student_learns_the_posterior_of_its_teacher(self, toy, threshold):
+        """Below the threshold it learns nothing."""
+        teacher = jnp.array([-1.0, 0.3, -0.5])
+        settings = {"search.beam": 8, "search.epsilon": 0.0, "training.teacher_threshold": threshold}
+        config = override(preset("tangrams", "mml"), settings)
+
+        def loss(parameters):
+            heads, frozen = Heads(self.policy(parameters)), Heads(self.policy(self.PARAMETERS))
+            given = toy, config, heads, frozen, EXAMPLE, jax.random.key(0), jnp.int32(0), False
+            return mml_objective(Context(*given, teacher=self.policy(teacher)))[0]
+
+        def by_hand(parameters):
+            """The programs aa, ba, aba and bba, each with the share that the teacher gives it."""
+
+            def programs(zero, one, two):
+                ends = jnp.stack([one, (1 - one) * two])
+                return jnp.concatenate([zero * ends, (1 - zero) * ends])
+
+            weights = programs(*self.probabilities(teacher))
+            return -jnp.sum(weights / jnp.sum(weights) * jnp.log(programs(*self.probabilities(parameters))))
+
+        taught = float(jnp.exp(self.log_correct(teacher))) >= threshold
+        assert taught == (threshold == 0)
+        expected = jax.grad(by_hand)(self.PARAMETERS) * taught
+        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), expected, atol=1e-6)
 
     @pytest.mark.parametrize("space", ["program", "execution"])
     def test_what_is_sampled_with_random_tokens_is_weighed_as_it_was_sampled(self, toy, space):

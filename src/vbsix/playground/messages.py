@@ -60,8 +60,8 @@ class ExplainRequest(_Strict):
 
 class AttentionRequest(_Strict):
     model: ModelName
-    world: World
-    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_UTTERANCES)
+    world: World = Field(validation_alias=CONTEXT)
+    utterances: list[Utterance] = Field(min_length=1, max_length=MOST_UTTERANCES, validation_alias=INSTRUCTIONS)
     commands: list[Command] = Field(
         max_length=MOST_UTTERANCES,
         description="A command for each instruction.",
