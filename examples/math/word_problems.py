@@ -1,8 +1,8 @@
 """Arithmetic word problems, learned from their answers alone: a domain in plain Python.
 
 `python word_problems.py problems.csv > problems.jsonl` reads a file with the columns `Question`, `Numbers` and
-`Answer`, as distributed with SVAMP. `vbsix train word_problems:WordProblems --data problems.jsonl` learns from the result. The
-column `Equation` is not read.
+`Answer`, as distributed with SVAMP. `vbsix train word_problems:WordProblems --data problems.jsonl` learns from the
+result. The column `Equation` is not read.
 """
 
 from __future__ import annotations

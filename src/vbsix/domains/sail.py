@@ -116,7 +116,7 @@ class Sail(Domain):
         items = np.array([maps[name].items[place] for name, place, _ in self.poses])
         floors, walls = (np.array([getattr(self._hallway(maps, pose), kind) for pose in self.poses]) for kind in _LOOKS)
         ways = ahead >= 0
-        count = sum(ways[turned[quarters]].astype(int) for quarters in range(4))
+        count = ways[turned].sum(axis=0)
         arrived, faced = [], []
         for item in ITEMS:
             arrived.append(items == item)
@@ -175,7 +175,8 @@ class Sail(Domain):
             last=movements,
             last_condition=jnp.full_like(movements, state.condition),
         )
-        stopped = State(state.pose, *[jnp.int32(0)] * 5, state.done + 1)
+        zero = jnp.int32(0)
+        stopped = State(state.pose, zero, zero, zero, zero, zero, state.done + 1)
         parts = [
             self._repeat(state, NUMBERS)._replace(number=numbers),
             self._repeat(state, len(CONDITIONS))._replace(condition=conditions),
