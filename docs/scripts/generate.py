@@ -20,6 +20,7 @@ from vbsix.config.presets import (
     JSON_LINES,
     METHODS,
     PAPER_BY_DOMAIN,
+    PUBLISHED_SIZES,
     QUICK,
     QUICK_BY_DOMAIN,
     RECIPE_BY_DOMAIN,
@@ -68,7 +69,8 @@ def settings_page() -> str:
         "`--set NAME=VALUE` changes one, `--config FILE` reads a TOML file. From Python, `vbsix.train` takes",
         "`search__beam=64` for `search.beam`. [Concepts](concepts.md) explains the terms.",
         "",
-        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. The",
+        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order; four sizes of",
+        f"the recipe `published` come last ({_assignments(PUBLISHED_SIZES)}). The",
         "tables after the defaults list these changes: [methods](#methods), [recipes](#recipes),",
         "[variants](#variants), [built-in corpus and JSON lines](#built-in-corpus-and-json-lines), and",
         "[domains](#domains) of SCONE.",
@@ -139,6 +141,13 @@ def _recipes() -> Iterator[str]:
     yield from (
         "With the recipe `published`, methods that search in program space learn from all programs that the beam",
         "completes (`search.program_beam=0`).",
+        "",
+        "Four things differ from the paper with both recipes:",
+        "",
+        "- Incorrect terminal states leave the beam as correct ones do, because they have no successors.",
+        "- A batch without a correct program does not update the policy.",
+        "- The critic is trained only on states that it may rank: those in its window, without terminal states.",
+        "- The label of a value example is at most 1.",
         "",
     )
 

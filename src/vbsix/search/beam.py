@@ -146,8 +146,8 @@ def beam_search(
         (previous, carried), (allowed, is_last, key) = frontier, step
         # Lines 12-14: all successors of B_{t-1}, which are edges of G.
         log_policy, kind, keys, successors = _expand(domain, policy, outcome, previous, allowed, problem.waypoints)
-        # Lines 15-19: P_t of a state sums over the prefixes that lead to it. Terminal states leave the beam; in the
-        # paper, only correct ones do.
+        # Lines 15-19: P_t of a state sums over the prefixes that lead to it. Ours: all terminal states leave the
+        # beam; in the paper, only correct ones do.
         group = _group(keys.reshape(-1, 2), kind.reshape(-1), space)
         live = (kind == LIVE) & ~is_last
         log_transitions = previous.log_chart[:, None] + log_policy
