@@ -203,8 +203,8 @@ TARGETS: Mapping[str, Target] = {
         (*NAMES, "utterances", *TESTED, *paper.PRIOR_WORK, "paper's VBSiX"),
         _prior_rows,
         "According to the paper, prior work reports medians of 5 runs, Fried et al. learned from annotated programs, "
-        "Suhr and Artzi from the world after every utterance, and the others from examples of 1 and 2 utterances, as here; "
-        "the paper's VBSiX learned from the longer ones of Table 1.",
+        "Suhr and Artzi from the world after every utterance, and the others from examples of 1 and 2 utterances, as "
+        "here; the paper's VBSiX learned from the longer ones of Table 1.",
         needs="test",
     ),
     "critic": TableTarget(
