@@ -52,6 +52,7 @@ def test_a_sweep_continues_each_of_its_runs(vbsix, first, tmp_path):
         assert rows[0]["step"] == 0
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_in_stages(vbsix, first, tmp_path):
     file, out = tmp_path / "stages.toml", tmp_path / "run"
     file.write_text("[[stages]]\ntraining.steps = 2\n[[stages]]\nnetwork.context = 4\n")

@@ -24,7 +24,7 @@ from vbsix.runs.checkpoints import checkpoint_steps
 from vbsix.runs.sweep import Sweep, create_sweep, plan_sweep, train_sweep
 
 # Ray leaves sockets and files of its processes open, and warns of its own plans.
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
 
 LONG = override(QUICK, {"training.steps": 60, "run.checkpoint_every": 5, "run.evaluate_every": 30})
 """Long enough to be killed in the middle."""

@@ -83,7 +83,13 @@ def test_the_folder_stands_for_its_last_stage(left_alone, tmp_path):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("stops", [[(1, 5)], [(1, 14), (2, 3)]], ids=["in the first", "between, and in the second"])
+@pytest.mark.parametrize(
+    "stops",
+    [
+        pytest.param([(1, 5)], id="in the first", marks=pytest.mark.slow),
+        pytest.param([(1, 14), (2, 3)], id="between, and in the second"),
+    ],
+)
 def test_stages_that_were_stopped_continue_as_if_they_were_not(left_alone, tmp_path, stops):
     folder = tmp_path / "cut"
     begin(folder, {}, SECOND)

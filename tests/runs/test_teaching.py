@@ -246,6 +246,7 @@ LONGER = {
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_teachers_lower_the_share_of_planted_spurious_programs(tmp_path):
     """A policy has memorised spurious programs of some rows. By itself it keeps them, for they are correct."""
     planted = write_sums(tmp_path / "planted", rows=30, noise=3, planted=12)
