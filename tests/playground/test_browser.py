@@ -308,6 +308,16 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1)")
 
 
+def test_the_start_page_says_what_to_type(page):
+    """And shows a world in which that makes sense."""
+    go(page, "/")
+    for domain, (example, *_) in EXAMPLES.items():
+        page.get_by_role("radio", name=domain).click()
+        expect(page.get_by_label("First world as text")).to_have_value(example.world)
+        line = page.get_by_label("Instruction 1", exact=True)
+        expect(line).to_have_attribute("placeholder", f"Type here, for example: {example.utterances[0]}")
+
+
 def test_readings_that_end_in_one_world_are_one_outcome(page, ask):
     found = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID)
     many = next(place for place, one in enumerate(found["outcomes"]) if len(one["readings"]) > 1)
