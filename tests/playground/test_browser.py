@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from statistics import median, quantiles
@@ -307,6 +308,16 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1)")
 
 
+def test_the_start_page_says_what_to_type(page):
+    """And shows a world in which that makes sense."""
+    go(page, "/")
+    for domain, (example, *_) in EXAMPLES.items():
+        page.get_by_role("radio", name=domain).click()
+        expect(page.get_by_label("First world as text")).to_have_value(example.world)
+        line = page.get_by_label("Instruction 1", exact=True)
+        expect(line).to_have_attribute("placeholder", f"Type here, for example: {example.utterances[0]}")
+
+
 def test_readings_that_end_in_one_world_are_one_outcome(page, ask):
     found = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID)
     many = next(place for place, one in enumerate(found["outcomes"]) if len(one["readings"]) > 1)
@@ -566,6 +577,29 @@ def test_a_search_is_shown_step_by_step(page, ask):
     follow.click()
     expect(page.get_by_label("Target as text")).to_have_value(target)
     expect(page.locator(".found code").first).to_be_visible()
+
+
+def test_a_running_search_hides_what_an_older_one_found(page, monkeypatch):
+    go(page, address("search", SAID[0], beam="64"))
+    result, busy = page.locator(".found").first, page.get_by_text("Searching.")
+    page.get_by_label("Iteration of the search").fill("3")
+    go_on = threading.Event()
+
+    def answer_slowly(model, request):
+        go_on.wait(60)
+        return answer_search(model, request)
+
+    monkeypatch.setattr("vbsix.playground.app.answer_search", answer_slowly)
+    try:
+        page.get_by_role("button", name="Target: change position 1").click()
+        page.get_by_role("button", name="take away").click()
+        expect(busy).to_be_visible()
+        expect(result).to_be_hidden()
+    finally:
+        go_on.set()
+    expect(result).to_contain_text("No program found.")
+    expect(busy).to_be_hidden()
+    expect(page.locator(".caption")).to_have_text("After 3 tokens")
 
 
 def test_a_target_may_be_wrong_or_empty(page):

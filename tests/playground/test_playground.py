@@ -302,6 +302,15 @@ def test_attention_is_to_the_words_of_each_instruction(models):
         assert np.abs(one - other).max() > 1e-3
 
 
+def test_requests_for_attention_accept_new_and_old_names(server):
+    commands = ["all-objects 2 index ARemove"]
+    new = {"model": MODEL, "context": ROW, "instructions": SAID[:1], "commands": commands}
+    old = {"model": MODEL, "world": ROW, "utterances": SAID[:1], "commands": commands}
+    answers = [httpx.post(f"{server}/api/attention", json=body, timeout=60) for body in (new, old)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+
+
 @pytest.mark.parametrize(
     ("commands", "words"),
     [

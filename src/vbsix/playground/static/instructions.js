@@ -11,6 +11,7 @@ import { show } from "./worlds.js";
 export function instructionList({ most, onchange, oncommit, onselect, attention }) {
   const list = $("say");
   const lines = [];
+  let hint = "What should happen?";
 
   const says = ({ input }) => input.value.trim() !== "";
   const saying = () => lines.filter(says);
@@ -73,7 +74,7 @@ export function instructionList({ most, onchange, oncommit, onselect, attention 
     gone.forEach(({ element }) => element.remove());
     if (lines.length < most && lines.every(says)) addLine();
     lines.forEach(({ input, remove }, place) => {
-      input.placeholder = place ? "and then?" : "What should happen?";
+      input.placeholder = place ? "and then?" : hint;
       input.setAttribute("aria-label", `Instruction ${place + 1}`);
       remove.setAttribute("aria-label", `Remove instruction ${place + 1}`);
       remove.hidden = !input.value;
@@ -112,7 +113,14 @@ export function instructionList({ most, onchange, oncommit, onselect, attention 
   }
 
   const next = () => lines.find((line) => !says(line)) ?? lines.at(-1);
-  return { update, showReading, focusNext: () => next().input.focus() };
+
+  /** Shows in the empty first line what one can type. */
+  function showHint(example) {
+    hint = example ? `Type here, for example: ${example}` : "What should happen?";
+    tidy();
+  }
+
+  return { update, showReading, hint: showHint, focusNext: () => next().input.focus() };
 }
 
 /** The text with its unknown words underlined; null if it has none. */

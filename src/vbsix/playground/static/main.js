@@ -63,7 +63,7 @@ async function fromAddress() {
   return {
     view: VIEWS.includes(given.get("view")) ? given.get("view") : "play",
     model: model.name,
-    world: given.get("world") ?? (await randomWorld(model)),
+    world: given.get("world") ?? (await firstWorld(model)),
     say: tooMany(given.getAll("say")),
     kept: given.getAll("kept"),
     read: given.getAll("read"),
@@ -78,7 +78,9 @@ function tooMany(say) {
   return say.slice(0, MOST_INSTRUCTIONS);
 }
 
-async function randomWorld(model) {
+/** The world of the first example, which the hint in the empty line fits; without examples, a random one. */
+async function firstWorld(model) {
+  if (model.examples.length) return model.examples[0].world;
   try {
     return (await ask(`/api/random?${new URLSearchParams({ model: model.name })}`)).world;
   } catch ({ message }) {
@@ -362,6 +364,7 @@ function drawSettings() {
   $("random").disabled = !model().random;
   $("about-domain").textContent = ABOUT[domain] ?? "";
   $("about-model").textContent = accuracy(model());
+  instructions.hint(model().examples[0]?.utterances[0]);
   drawExamples();
   drawButtons();
 }
@@ -427,7 +430,7 @@ function say(text) {
 
 async function choosing(domain) {
   const first = models.find((one) => one.domain === domain);
-  const world = await randomWorld(first);
+  const world = await firstWorld(first);
   step = 0;
   change({ model: first.name, world, say: [], ...UNREAD, target: null });
   document.querySelector("#domains input:checked")?.focus();

@@ -139,8 +139,10 @@ export function searchPanel(panel, onchange) {
       if (!panel.contains(element)) panel.replaceChildren(element);
     },
     stop,
+    /** Says that a search runs; what an older one found is gone until there is an answer. */
     wait(waiting) {
       busy.hidden = !waiting;
+      if (waiting) result.hidden = true;
     },
     settings(state, model, targetWorld, picture, names) {
       target.update(model.domain, targetWorld, picture);
@@ -151,7 +153,7 @@ export function searchPanel(panel, onchange) {
       follow.disabled = state.target === null;
     },
     update(newAnswer) {
-      const fresh = !answer || result.hidden;
+      const fresh = !answer;
       answer = newAnswer;
       pictures = answer?.pictures ?? {};
       result.hidden = !answer;
