@@ -257,6 +257,10 @@ class Sail(Domain):
         text = self.format_world(np.asarray(target.place) * 4 + max(int(target.heading), 0))
         return text.rpartition(" ")[0] if target.heading == ANY_HEADING else text
 
+    def is_right(self, reached: str, target: str) -> bool:
+        pose, wanted = self.parse_target(reached), self.parse_target(target)
+        return bool(pose.place == wanted.place and wanted.heading in (ANY_HEADING, pose.heading))
+
     def _example(self) -> str:
         return self.format_world(np.int32(0))
 
