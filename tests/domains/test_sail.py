@@ -12,6 +12,7 @@ from reference.plain_sail import PlainState, Pose, step
 
 from vbsix import InvalidWorld
 from vbsix.data.sail import read_sail
+from vbsix.domains.no_ops import without_no_ops
 from vbsix.domains.sail import CONDITIONS, NUMBERS, Sail, State
 from vbsix.domains.sail_maps import FLOORS, HEADINGS, ITEMS, MAPS, WALLS, Hallway, Map, read_map
 from vbsix.testing import check_domain
@@ -134,6 +135,16 @@ def test_a_target_without_a_heading_matches_every_heading():
     assert [bool(domain.matches(state, domain.parse_target(text))) for text in ("small 1 2", "small 1 2 90")] == [1, 1]
     assert not any(domain.matches(state, domain.parse_target(text)) for text in ("small 1 2 0", "small 1 1"))
     assert domain.format_target(domain.parse_target("small 1 2")) == "small 1 2"
+
+
+@pytest.mark.parametrize("target", ["small 1 2", "small 1 2 90", "small 1 2 0", "small 1 1", "small 1 1 90"])
+def test_texts_are_compared_as_states_are(target):
+    domain = Sail([SMALL])
+    state = domain.start(domain.parse_world("small 1 2 90"), 1)
+    reached = domain.format_target(domain.world(state))
+    expected = bool(domain.matches(state, domain.parse_target(target)))
+    assert domain.is_right(reached, target) == without_no_ops(domain).is_right(reached, target) == expected
+    assert expected == (target in ("small 1 2", "small 1 2 90"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from vbsix.data.examples import Row
+from vbsix.domains.registry import get_domain
+from vbsix.domains.tangrams import Tangrams
 from vbsix.evaluation.accuracy import evaluate_splits
 from vbsix.evaluation.calibration import calibrate
 from vbsix.evaluation.report import Prediction, bootstrap_interval, report
@@ -31,6 +33,7 @@ class Scripted(Parser):
     def __init__(self, *answers: tuple[str, ...]):
         object.__setattr__(self, "answers", answers)
         object.__setattr__(self, "asked", [])
+        object.__setattr__(self, "domain", get_domain("tangrams"))
 
     def parse_many(self, requests, best=1):
         self.asked.extend(requests)
@@ -52,6 +55,20 @@ def test_worlds_that_are_not_known_are_left_out():
     row = Row("a", (WORLDS[0], None, WORLDS[2]), UTTERANCES[:2])
     assert right(Scripted(("1:4", "1:3")), row) == [(None, True)]
     assert right(Scripted(()), row) == [(None, False)]
+
+
+class AnyOrder(Tangrams):
+    """Tangrams whose targets match worlds of the same length."""
+
+    def is_right(self, reached: str, target: str) -> bool:
+        return len(reached.split()) == len(target.split())
+
+
+def test_worlds_are_compared_as_the_domain_compares_them():
+    parser = Scripted(("1:3 2:4",), ("1:4", "1:3"))
+    object.__setattr__(parser, "domain", AnyOrder())
+    row = Row("a", (WORLDS[0], "1:4 2:3", "1:0"), UTTERANCES[:2])
+    assert right(parser, row) == [(True,), (False, True)]
 
 
 def made(*right: bool | None, confidence: float = 0.5, row: Row | None = None) -> Prediction:

@@ -14,7 +14,7 @@ from vbsix.cli.execute import print_run
 from vbsix.data.dataset import Dataset
 from vbsix.data.examples import Example
 from vbsix.domains.execution import execute
-from vbsix.domains.registry import origin_of
+from vbsix.domains.registry import as_domain, origin_of
 from vbsix.evaluation.accuracy import WHOLE
 from vbsix.evaluation.spurious import FOUND, Shares
 from vbsix.runs.finish import Measured
@@ -80,7 +80,7 @@ def _cells(shares: Sequence[float | None]) -> list[str]:
 
 def _print_prediction(console: Console, title: str, run: Run, example: Example, tokens: list[str]) -> None:
     steps = execute(run.config.domain, example.context, tokens)
-    right = bool(steps) and steps[-1].world == example.target
+    right = bool(steps) and as_domain(run.config.domain).is_right(steps[-1].world, str(example.target))
     console.print(f"{title}: {'right' if right else 'wrong'}\n", style="bold reverse")
     print_run(run.config.domain, example.context, steps, captions=example.instructions)
     if not steps:

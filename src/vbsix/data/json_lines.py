@@ -136,8 +136,9 @@ def _between(
         return [None] * (count - 1), []
     if wrong := [reason for _, reason in found if reason]:
         return [], wrong
-    if found[-1][0] != target:
-        return [], [f'the last of "targets" or "programs" leads to {found[-1][0]}, "target" is {target}']
+    reached = found[-1][0]
+    if reached is None or target is None or not domain.is_right(reached, target):
+        return [], [f'the last of "targets" or "programs" leads to {reached}, "target" is {target}']
     return [text for text, _ in found[:-1]], []
 
 

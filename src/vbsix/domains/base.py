@@ -164,6 +164,13 @@ class Domain(abc.ABC):
         except (TypeError, ValueError) as error:
             raise InvalidWorld(f"neither a text nor JSON: {error}") from None
 
+    def is_right(self, reached: str, target: str) -> bool:
+        """Whether a denotation matches a target, both as `format_target` writes them: `matches` for texts.
+
+        Equal texts match. A domain with targets that several denotations match has to override it.
+        """
+        return reached == target
+
     @abc.abstractmethod
     def world(self, state: State) -> Any:
         """The denotation of a state as `format_target` takes it: in SCONE, the current world."""

@@ -108,6 +108,9 @@ class _WithoutNoOps(Domain):
     def format_target(self, target: Target) -> str:
         return self.domain.format_target(target)
 
+    def is_right(self, reached: str, target: str) -> bool:
+        return self.domain.is_right(reached, target)
+
     def to_text(self, value: Any) -> str:
         return self.domain.to_text(value)
 

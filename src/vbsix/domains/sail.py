@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
 from vbsix.domains.hashing import hash_words
-from vbsix.domains.sail_maps import FLOORS, HEADINGS, ITEMS, WALLS, Map, find_maps
+from vbsix.domains.sail_maps import FLOORS, HEADINGS, ITEMS, WALLS, Map, corners, find_maps
 from vbsix.utilities.errors import InvalidWorld, shorten
 
 NUMBERS = 8
@@ -143,10 +143,10 @@ class Sail(Domain):
 
     def _all_views(self) -> Int[np.ndarray, "poses attributes"]:
         maps = {map_.name: map_ for map_ in self.maps}
-        corners = {name: np.min(list(map_.items), axis=0) for name, map_ in maps.items()}
+        least = {name: corners(map_)[0] for name, map_ in maps.items()}
         views = []
         for name, place, heading in self.poses:
-            column, row = (np.array(place) - corners[name] + 1).tolist()
+            column, row = (np.array(place) - least[name] + 1).tolist()
             sides = [self._hallway(maps, (name, place, (heading + turn) % 360)) for turn in HEADINGS]
             floors = [_id(FLOORS, side.floor) for side in sides]
             item = _id(ITEMS, maps[name].items[place])
@@ -256,6 +256,10 @@ class Sail(Domain):
     def format_target(self, target: Target) -> str:
         text = self.format_world(np.asarray(target.place) * 4 + max(int(target.heading), 0))
         return text.rpartition(" ")[0] if target.heading == ANY_HEADING else text
+
+    def is_right(self, reached: str, target: str) -> bool:
+        pose, wanted = self.parse_target(reached), self.parse_target(target)
+        return bool(pose.place == wanted.place and wanted.heading in (ANY_HEADING, pose.heading))
 
     def _example(self) -> str:
         return self.format_world(np.int32(0))

@@ -49,6 +49,12 @@ class Map(NamedTuple):
         return next_ if (place, next_) in self.hallways else None
 
 
+def corners(map_: Map) -> tuple[Place, Place]:
+    """The least and the greatest x and y of a map's intersections."""
+    columns, rows = zip(*map_.items, strict=True)
+    return (min(columns), min(rows)), (max(columns), max(rows))
+
+
 def sail_folder() -> Path:
     """Where the corpus is expected: `sail` in the folder that `VBSIX_DATA` names, which is `data` by default."""
     return Path(os.environ.get("VBSIX_DATA") or "data") / "sail"

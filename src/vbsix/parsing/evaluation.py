@@ -27,9 +27,12 @@ def predict_rows(parser: Parser, rows: Sequence[Row]) -> list[Prediction]:
     parses = parser.parse_many([(str(row.worlds[0]), row.utterances[:length]) for row, length in asked])
     predictions = []
     for (row, length), parse in zip(asked, parses, strict=True):
-        found = parse.readings[0].worlds if parse.readings else ("no world",) * length
+        found = parse.readings[0].worlds if parse.readings else (None,) * length
         wanted = row.worlds[1 : length + 1]
-        right = (None if world is None else world == reached for world, reached in zip(wanted, found, strict=True))
+        right = (
+            None if target is None else reached is not None and parser.domain.is_right(reached, target)
+            for target, reached in zip(wanted, found, strict=True)
+        )
         predictions.append(Prediction(row, parse, tuple(right)))
     return predictions
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from rich.text import Text
 
 from vbsix.domains.names import base_name
-from vbsix.show.svg.worlds import ALCHEMY_COLOURS, COLOURS
+from vbsix.domains.sail_maps import Map, Place, corners, find_maps
+from vbsix.show.svg.worlds import ALCHEMY_COLOURS, COLOURS, FLOOR_COLOURS
 
 _SHAPES = [("▲", "r"), ("◆", "g"), ("■", "y"), ("●", "b"), ("★", "p")]
 _BEAKER_HEIGHT = 4
+_ARROWS = {0: "▲", 90: "▶", 180: "▼", 270: "◀"}
 
 
 def draw_world(domain: str, world: str) -> Text:
@@ -61,7 +63,38 @@ def _shape(identity: int) -> Text:
     return Text(f"{glyph} {identity}", f"bold {COLOURS[colour]}")
 
 
-_PICTURES: dict[str, Callable[[str], Text]] = {"scene": _scene, "alchemy": _alchemy, "tangrams": _tangrams}
+def _sail(world: str) -> Text:
+    """The map with the first letter of each item, hallways in the colours of their floors, and an arrow."""
+    name, (x, y, *heading) = world.split()[0], map(int, world.split()[1:])
+    map_ = next((one for one in find_maps() if one.name == name), None)
+    if map_ is None:
+        return Text(world)
+    (left, top), (right, bottom) = corners(map_)
+    lines = []
+    for row in range(top, bottom + 1):
+        across, down = Text(), Text()
+        for place in ((column, row) for column in range(left, right + 1)):
+            item = map_.items.get(place)
+            mark = " " if item is None else item[:1] or "·"
+            is_here = place == (x, y)
+            across.append(_ARROWS[heading[0]] if is_here and heading else "●" if is_here else mark, "bold" * is_here)
+            across.append_text(_hallway(map_, place, 90, "──"))
+            down.append_text(_hallway(map_, place, 180, "│")).append("  ")
+        lines += [across, down]
+    return Text("\n").join([*lines[:-1], Text(world)])
+
+
+def _hallway(map_: Map, place: Place, heading: int, line: str) -> Text:
+    next_ = map_.ahead(place, heading)
+    return Text(" " * len(line)) if next_ is None else Text(line, FLOOR_COLOURS[map_.hallways[place, next_].floor])
+
+
+_PICTURES: dict[str, Callable[[str], Text]] = {
+    "scene": _scene,
+    "alchemy": _alchemy,
+    "tangrams": _tangrams,
+    "sail": _sail,
+}
 
 
 def _elements(world: str) -> list[tuple[str, str]]:

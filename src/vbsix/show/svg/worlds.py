@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 
 from vbsix.domains.names import base_name
+from vbsix.domains.sail_maps import corners, find_maps
 from vbsix.show.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
 
 # Bright enough to carry a dark letter.
@@ -22,6 +23,17 @@ FIGURES = {
 }
 """Outlines of the figures of tangrams. They look like nothing in particular, for the models call them by position."""
 FIGURE_NAMES = "ABCDE"
+FLOOR_COLOURS = {
+    "blue": "#6aa5ff",
+    "brick": "#d9705f",
+    "concrete": "#9aa3ab",
+    "flower": "#ff9fc8",
+    "grass": "#4cc46a",
+    "gravel": "#6f7780",
+    "wood": "#b5835a",
+    "yellow": "#ffd93b",
+}
+"""Of the floors of SAIL's hallways."""
 
 _LINE = "#3b444d"
 _EMPTY = "#b4bcc4"
@@ -123,12 +135,42 @@ def _figure(identity: str) -> str:
     return tag("path", d=FIGURES[identity], fill="#a9bacb", stroke=_LINE, stroke_width=1, stroke_linejoin="round")
 
 
+def _sail(world: str) -> Picture:
+    cell, name, (x, y, *heading) = 22, world.split()[0], map(int, world.split()[1:])
+    map_ = next((one for one in find_maps() if one.name == name), None)
+    if map_ is None:
+        return _text(world)
+    (left, top), (right, bottom) = corners(map_)
+    at = lambda place_: ((place_[0] - left + 0.5) * cell, (place_[1] - top + 0.5) * cell)  # noqa: E731
+    parts = [
+        path("M", *at(one), "L", *at(other), stroke=FLOOR_COLOURS[hallway.floor], stroke_width=6)
+        for (one, other), hallway in map_.hallways.items()
+        if one < other
+    ]
+    for place_, item in map_.items.items():
+        cx, cy = at(place_)
+        parts.append(tag("circle", cx=cx, cy=cy, r=5, fill="#ffffff", stroke=_EMPTY))
+        parts += [_letter(item[0], cx, cy + 3, 8)] if item else []
+    if heading:
+        person = tag("path", d="M0 -8 L6 6 L-6 6 Z", fill=COLOURS["r"], stroke=_LINE, transform=f"rotate({heading[0]})")
+    else:
+        person = tag("circle", r=6, fill=COLOURS["r"], stroke=_LINE)
+    parts.append(place(person, *at((x, y)), data_piece="person"))
+    words = f"map {name}: x {x}, y {y}" + (f", heading {heading[0]}" if heading else "")
+    return _picture(words, parts, (right - left + 1) * cell, (bottom - top + 1) * cell)
+
+
 def _text(world: str) -> Picture:
     size = 11
     return Picture(label(world, 0, size, size, font_family=MONO), 0.62 * size * max(len(world), 1), size + 4)
 
 
-_PICTURES: dict[str, Callable[[str], Picture]] = {"scene": _scene, "alchemy": _alchemy, "tangrams": _tangrams}
+_PICTURES: dict[str, Callable[[str], Picture]] = {
+    "scene": _scene,
+    "alchemy": _alchemy,
+    "tangrams": _tangrams,
+    "sail": _sail,
+}
 
 
 def _picture(words: str, parts: list[str], width: float, height: float) -> Picture:
