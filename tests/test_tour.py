@@ -71,7 +71,7 @@ def test_the_accuracy_in_the_text_is_that_of_the_output():
     assert claimed and list(claimed.groups()) == measured
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.filterwarnings("default")
 def test_the_notebook_runs_in_a_clean_kernel(tmp_path):

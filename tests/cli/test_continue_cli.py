@@ -22,6 +22,7 @@ def first(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_line_continues(vbsix, first, tmp_path):
     out = tmp_path / "run"
     ended = vbsix("train", f"--from={first}", "--set=network.context=4", "--steps=2", f"--out={out}", "--quiet")

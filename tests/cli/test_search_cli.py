@@ -91,17 +91,17 @@ def test_a_search_that_finds_nothing_says_so(vbsix):
     ("arguments", "message"),
     [
         (
-            ("tangrams", "--world", "1:9", "--target", ROW),
-            "error: --world: position 1 ('9'): expected a shape from 0 to 4\n",
+            ("tangrams", "--context", "1:9", "--target", ROW),
+            "error: --context: position 1 ('9'): expected a shape from 0 to 4\n",
         ),
         (
-            ("tangrams", "--world", ROW, "--target", "0"),
+            ("tangrams", "--context", ROW, "--target", "0"),
             "error: --target: element 1 ('0'): a world lists its positions, '1:... 2:...'\n",
         ),
         (
-            ("tangram", "--world", ROW, "--target", ROW),
-            "error: unknown domain 'tangram'. Did you mean 'tangrams'? Known: alchemy, alchemy-where, scene, "
-            "scene-where, tangrams, tangrams-where. "
+            ("tangram", "--context", ROW, "--target", ROW),
+            "error: unknown domain 'tangram'. Did you mean 'tangrams'? Known: alchemy, alchemy-where, sail, "
+            "scene, scene-where, tangrams, tangrams-where. "
             "One of your own is named MODULE:CLASS.\n",
         ),
     ],

@@ -30,7 +30,7 @@ def _send(cases, examples: int, seen: Counter[tuple[str, int]], real: bool) -> N
     @given(cases)
     def send(case) -> None:
         if real:
-            case.body.update({"model": MODEL, "world": ROW})
+            case.body.update({"model": MODEL, "context": ROW})
         answer = case.call(timeout=120)
         seen[case.operation.path, answer.status_code] += 1
         assert answer.status_code < 500, case.as_curl_command()

@@ -106,9 +106,8 @@ def assert_alike(one, other, tolerance: float = 1e-5) -> None:
             assert row[name] == pytest.approx(wanted[name], rel=1e-4, abs=1e-5), name
 
 
-@pytest.mark.parametrize(
-    "method", ["vbsix", *(pytest.param(name, marks=pytest.mark.slow) for name in ("reinforce", "mml"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["vbsix", "reinforce", "mml"])
 def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, method):
     configs, watcher = configs_of(method), Watcher()
     together = [begin(tmp_path / f"together-{place}", config) for place, config in enumerate(configs)]

@@ -96,7 +96,7 @@ def test_all_rounds_and_the_student_are_trained(taught):
     assert open_run(folder / "round-1/stage-1/fold=0").teachers is None
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stops",
     [
@@ -117,7 +117,7 @@ def test_a_teaching_that_was_stopped_continues_as_if_it_was_not(taught, tmp_path
     assert outcomes(tmp_path / "cut") == outcomes(alone)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_intermediate_worlds_reach_no_learner_teacher_or_early_stopping(taught, tmp_path):
     """All are wrong in the second data set, of training rows and of dev."""
     alone, _ = taught

@@ -20,7 +20,7 @@ COMBINATIONS = [
     pytest.param("tangrams", "expert-mml", marks=pytest.mark.slow),
 ]
 """Each method but VBSiX, which `tests/runs` trains, and the two between VBSiX and MML. `test_step.py` sees the loss of
-Expert-MML and of the value network alone fall; the slow tests have all methods, domains and recipes."""
+Expert-MML fall; the slow tests have all methods, domains and recipes."""
 
 
 def test_no_method_is_forgotten():

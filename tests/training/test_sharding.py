@@ -81,9 +81,8 @@ def run_with_devices(call: str) -> None:
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
-@pytest.mark.parametrize(
-    "method", ["vbsix", *(pytest.param(method, marks=pytest.mark.slow) for method in ("expert-mml", "reinforce"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["vbsix", "expert-mml", "reinforce"])
 def test_several_devices_learn_and_predict_as_one_does(method):
     run_with_devices(f"compare({method!r})")
 

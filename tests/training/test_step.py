@@ -81,7 +81,7 @@ def test_the_loss_falls_on_an_example_whose_programs_are_found(method, recipe):
     ("domain", "method", "known"),
     [
         pytest.param("scene", "execution-only", "all-objects {} index ALeave", marks=pytest.mark.slow),
-        ("alchemy", "value-only", "all-objects {} index X1/1 ADrain"),
+        pytest.param("alchemy", "value-only", "all-objects {} index X1/1 ADrain", marks=pytest.mark.slow),
         pytest.param("tangrams", "mml", "all-objects {} index ARemove", marks=pytest.mark.slow),
     ],
 )
