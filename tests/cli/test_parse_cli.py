@@ -114,7 +114,7 @@ def test_requests_come_line_by_line(pipe, parser):
         {"world": ROW, "utterances": [UTTERANCE, "", "x"]},
         {"context": ROW, "instructions": [UTTERANCE]},
     ]
-    lines = "\n".join(map(json.dumps, requests)).encode() + b"\n\n{\n\xff\n" + b"[" * 100_000
+    lines = "\n".join(map(json.dumps, requests)).encode() + b'\n\n{\n\xff\n{"id": NaN}\n' + b"[" * 100_000
     answers = pipe(lines)
     assert (answers[0]["id"], answers[0]["readings"]) == (7, answers[7]["readings"])
     assert answers[0]["readings"][0]["commands"] == list(parser.parse(ROW, [UTTERANCE]).readings[0].commands)
@@ -129,9 +129,10 @@ def test_requests_come_line_by_line(pipe, parser):
         "",
         "line 10: not JSON: Expecting property name enclo",
         "line 11: not JSON: 'utf-8' codec can't decode by",
+        "line 12: not JSON: NaN is no JSON value",
         errors[-1],
     ]
-    assert errors[-1].startswith("line 12: not JSON")
+    assert errors[-1].startswith("line 13: not JSON")
     assert pipe(b"") == []
 
 

@@ -14,7 +14,9 @@ from tiny_run import SEEDS, STEPS
 
 import vbsix
 from vbsix import VbsixError
+from vbsix.config.schema import override
 from vbsix.evaluation.accuracy import predict_examples
+from vbsix.evaluation.confidence import ConfidenceModel
 from vbsix.parsing.loading import load_all
 from vbsix.runs.folder import Best, open_run, save_best
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
@@ -142,6 +144,16 @@ def test_an_exported_model_predicts_what_the_run_predicts(model, requests, parse
         }
     )
     assert exported.config == parser.config
+
+
+def test_parsers_that_may_answer_differently_have_different_fingerprints(model, parser):
+    others = [
+        replace(parser, policy=jax.tree.map(lambda leaf: 2 * leaf, parser.policy)),
+        replace(parser, config=override(parser.config, {"data.max_words": 3})),
+        replace(parser, confidence_model=ConfidenceModel(np.zeros(4), 0.5, np.zeros(len(parser.words.words) + 1))),
+    ]
+    assert vbsix.load(model).fingerprint() == parser.fingerprint()
+    assert len({one.fingerprint() for one in [parser, *others]}) == 4
 
 
 def test_word_vectors_are_not_passed_on(tiny_run, model):

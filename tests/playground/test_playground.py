@@ -318,6 +318,7 @@ def test_requests_for_attention_accept_new_and_old_names(server):
         (["2 nonsense"], "nonsense"),
         (["ASwap"], "ASwap"),
         ([" "], "each has 1 to"),
+        (["all-objects 2 index"], "each must be one whole command"),
     ],
 )
 def test_attention_of_wrong_programs_is_refused(models, commands, words):

@@ -52,11 +52,14 @@ def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> l
         ]
 
 
-def states_before(domain: Domain, world: str, tokens: Sequence[str]) -> list[State]:
-    """The state before each token of a program; raises what `execute` raises."""
+def states_along(domain: Domain, world: str, tokens: Sequence[str]) -> list[tuple[State, int]]:
+    """The first state of a program and the one after each token, with the number of commands done in each.
+
+    It raises what `execute` raises.
+    """
     with domain.alone():
         start = _start(domain, world, tokens)
-        return [start, *(state for state, _ in _walk(domain, start, tokens))][:-1]
+        return [(start, 0), *_walk(domain, start, tokens)]
 
 
 def _start(domain: Domain, world: str, tokens: Sequence[str]) -> State:

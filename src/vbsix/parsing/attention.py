@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from vbsix.data.words import UtteranceVectors
 from vbsix.domains.base import Domain, State
-from vbsix.domains.execution import states_before
+from vbsix.domains.execution import states_along
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.heads import attention_head, has_attention
 from vbsix.parsing.parser import Parser
@@ -53,7 +53,11 @@ def attention(
     lengths = [len(command.split()) for command in commands]
     if not all(lengths) or max(lengths) > domain.max_tokens_per_instruction:
         raise VbsixError(f"commands: each has 1 to {domain.max_tokens_per_instruction} tokens.")
-    states = states_before(domain, world, " ".join(commands).split())
+    *along, (_, ended) = states_along(domain, world, " ".join(commands).split())
+    states = [state for state, _ in along]
+    places = np.repeat(np.arange(len(commands)), lengths)
+    if [*places, len(commands)] != [*(done for _, done in along), ended]:
+        raise VbsixError("commands: each must be one whole command.")
     padded = [*states, *[states[-1]] * (room * domain.max_tokens_per_instruction - len(states))]
     with domain.alone():
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)

@@ -7,6 +7,7 @@ exported model (see `vbsix.parsing.loading`). So a model is one small file, and 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -175,10 +176,8 @@ class Parser:
             return [self._parse(example, choose(predicted, place), chosen) for place, example in enumerate(examples)]
 
     def fingerprint(self) -> str:
-        """What tells this parser from others: a hash of its numbers and words."""
-        return sha256(
-            (checksum({**to_tensors(self.policy), "words": self.words.vectors}) + repr(self.words.to_json())).encode()
-        )
+        """What tells this parser from others: a hash of all that its answers depend on."""
+        return sha256((checksum(self._tensors()) + json.dumps(self._metadata(), sort_keys=True)).encode())
 
     def policy_head(self, utterances: Sequence[str]) -> PolicyFunction:
         """The policy as a function of one state of a request, for a search of one's own."""
@@ -208,18 +207,24 @@ class Parser:
         Raises:
             VbsixError: there is no critic, or a number is too large for half precision.
         """
-        tensors = {**to_tensors(self.policy), "words": self.words.vectors}
+        tensors = self._tensors()
         if critic:
             tensors |= self._critic_tensors()
         if half:
             with np.errstate(over="ignore"):
                 tensors = {name: array.astype(np.float16) for name, array in tensors.items()}
         require_finite(tensors, "the model as exported")
+        write_tensors(Path(path), tensors, {**self._metadata(), "provenance": self.provenance})
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        return {**to_tensors(self.policy), "words": self.words.vectors}
+
+    def _metadata(self) -> dict[str, Any]:
         metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, **self.words.to_json()}
-        metadata |= {"observation_spec": self.domain.observation_spec(), "provenance": self.provenance}
+        metadata["observation_spec"] = self.domain.observation_spec()
         if self.confidence_model is not None:
             metadata["confidence"] = self.confidence_model.to_json()
-        write_tensors(Path(path), tensors, metadata)
+        return metadata
 
     def _critic_tensors(self) -> dict[str, np.ndarray]:
         if self.critic is None:

@@ -38,7 +38,7 @@ def answer_lines(parser: Parser, lines: Sequence[bytes], first: int, how: Answer
             continue
         request, answer = None, {}
         try:
-            request = json.loads(line.decode())
+            request = json.loads(line.decode(), parse_constant=_refuse)
             asked[len(answers)] = _check_request(request)
         except (ValueError, RecursionError) as error:
             answer = {"error": f"line {number}: not JSON: {error}"}
@@ -56,6 +56,10 @@ def answer_lines(parser: Parser, lines: Sequence[bytes], first: int, how: Answer
         for request, answer in zip(requests, answers, strict=True)
     )
     return "".join(json.dumps(answer) + "\n" for answer in named).encode()
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON value")
 
 
 def _check_request(request: Any) -> tuple[Any, list[str]]:
