@@ -51,7 +51,7 @@ def left_alone(tmp_path_factory):
     return folder, go_on(folder)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_stage_starts_from_the_best_policies_of_the_one_before(left_alone):
     folder, watchers = left_alone
     best = load_best(open_run(folder / "stage-1"), get_domain("tangrams"))
@@ -63,7 +63,7 @@ def test_a_stage_starts_from_the_best_policies_of_the_one_before(left_alone):
     assert [run.config.network.context for run in open_stages(folder)] == [0, 4]
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_metrics_name_the_stage(left_alone):
     folder, _ = left_alone
     for stage, last in ((1, LOOP_CONFIG.training.steps), (2, 4)):
@@ -72,7 +72,7 @@ def test_metrics_name_the_stage(left_alone):
         assert rows[-1]["step"] == last
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_folder_stands_for_its_last_stage(left_alone, tmp_path):
     folder, _ = left_alone
     assert open_run(folder) == open_run(folder / "stage-2")
@@ -153,7 +153,7 @@ def test_named_schedules_are_settings(tmp_path):
         plan_stages(tmp_path, LOOP_CONFIG, [], (0,), "synthetic")
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_folder_in_use_is_refused(left_alone):
     folder, _ = left_alone
     with pytest.raises(VbsixError, match="is in use already"):
