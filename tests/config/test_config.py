@@ -259,7 +259,6 @@ def test_a_registered_part_is_a_choice(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"training.symmetry": True, "data.waypoints": True}, "waypoints are not permuted"),
         ({"training.length_penalty": 0.5, "training.programs": "extracted"}, "no effect on extracted programs"),
         ({"training.context_dropout": 0.5}, "the policy sees no context"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 import vbsix
 from vbsix import InvalidDomain, PythonDomain, Symmetry, VbsixError, get_domain
-from vbsix.data.examples import Example, to_arrays
+from vbsix.data.examples import Example, targets_of, to_arrays
 from vbsix.data.words import UNKNOWN, random_words
 from vbsix.domains.alchemy import NAMES, Alchemy
 from vbsix.domains.names import BUILT_IN, base_name
@@ -56,6 +56,21 @@ def test_words_world_and_target_change_together(name):
     np.testing.assert_array_equal(
         permute_example(domain, renaming, arrays, jnp.arange(len(domain.tokens))).words, arrays.words
     )
+
+
+@pytest.mark.parametrize("name", COLOURED)
+def test_waypoints_change_with_the_target(name):
+    domain, world = get_domain(name), WORLDS[base_name(name)]
+    between, target = exchanged(world, {"g": "y"}), exchanged(world, {"g": "o"})
+    examples = [Example("1", world, ("red",), between), Example("2", world, ("red", "green"), target)]
+    words = random_words(["red yellow green orange purple blue"], 4)
+    longer = choose(to_arrays(domain, examples, words, 2, 4, targets_of(examples)), 1)
+    letters = {"y": "r", "r": "y"}
+    tokens = np.arange(len(domain.tokens))
+    tokens[[domain.tokens.index(letter) for letter in "yr"]] = [domain.tokens.index(letter) for letter in "ry"]
+    found = permute_example(domain, make_renaming(domain, words), longer, jnp.asarray(tokens))
+    assert found.waypoints.known.tolist() == [True, False]
+    assert domain.format_target(found.waypoints.targets[0]) == exchanged(between, letters)
 
 
 def test_identities_do_not_change():

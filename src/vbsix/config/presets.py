@@ -84,12 +84,14 @@ VARIANTS: Mapping[str, Settings] = {
     "oov-words": {"data.oov_min_count": 3},
     "init-0.1": {"network.initialisation": "small", "network.token_init_std": 0.1},
     "suffixes": {"data.suffixes": True, "training.curriculum_steps": 2000, "training.decay_share": 0.3},
+    "waypoints": {"data.waypoints": True},
     "symmetry": {"training.symmetry": True},
     "prior-work": {"data.split": "train-orig", "data.lengths": (0,)},  # 0: the whole row
 }
 """Named changes, in the order in which they apply: sequences as long as SCONE's (on the built-in corpus), a wider beam,
 vectors for out-of-vocabulary words, a larger initial scale of token embeddings, suffix examples with a curriculum and a
-decaying learning rate, random permutations of interchangeable constants, the training examples of prior work."""
+decaying learning rate, programs that pass through the targets of shorter examples, random permutations of
+interchangeable constants, the training examples of prior work."""
 VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
     ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
 }
@@ -101,8 +103,7 @@ STAGES: Mapping[str, Sequence[Settings]] = {
             "network.context": 64,
             "training.critic": False,  # critics start from scratch in each stage, and this one is too short for them
             "training.decay_share": 0.5,
-            "training.learning_rate": 3e-4,
-            "training.steps": 4000,
+            "training.steps": 6000,
         },
     ),
 }

@@ -203,8 +203,6 @@ def require_sense(config: Config) -> Config:
     if config.training.critic and config.training.objective in ("reinforce", "expert-mml"):
         raise VbsixError(f"training.critic: the objective {config.training.objective} does not train a critic.")
     training = config.training
-    if training.symmetry and config.data.waypoints:
-        raise VbsixError("training.symmetry: waypoints are not permuted; leave out data.waypoints.")
     if training.length_penalty and training.programs != "graph":
         raise VbsixError('training.length_penalty: has no effect on extracted programs; set training.programs="graph".')
     if training.context_dropout and not config.network.context:

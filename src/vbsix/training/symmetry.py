@@ -69,4 +69,9 @@ def permute_example(domain: Domain, renaming: Renaming, example: Arrays, tokens:
     token_of = jnp.asarray(renaming.token_of)[example.words]
     new = jnp.asarray(renaming.word_of)[tokens[token_of], jnp.asarray(renaming.form_of)[example.words]]
     world, target = domain.permute(example.world, example.target, tokens)
-    return example._replace(world=world, target=target, words=jnp.where(token_of >= 0, new, example.words))
+    waypoints = example.waypoints
+    if waypoints is not None:
+        permuted = jax.vmap(lambda target: domain.permute(example.world, target, tokens)[1])(waypoints.targets)
+        waypoints = waypoints._replace(targets=permuted)
+    words = jnp.where(token_of >= 0, new, example.words)
+    return example._replace(world=world, target=target, words=words, waypoints=waypoints)
