@@ -161,7 +161,7 @@ def _published(run: Run, number: float | tuple[float, float] | None) -> str:
 
 
 def correlation(shares: Sequence[float | None], others: Sequence[float]) -> str:
-    """How two measures go together over seeds, where both are known and differ."""
+    """The correlation of two measures over seeds, where both are known and vary."""
     known = [pair for pair in zip(shares, others, strict=True) if None not in pair]
     columns = list(zip(*known, strict=True))
     if len(known) < 3 or any(len(set(column)) == 1 for column in columns):
