@@ -165,10 +165,11 @@ def _quick() -> Iterator[str]:
     }
     about = (
         "The built-in corpus (`--data synthetic`, the default) and JSON lines have smaller settings, for short runs\n"
-        f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`. \n\n"
-        "For JSON lines, two values come from the file and replace those of the table: `data.max_words` is the length of\n"
-        f"the longest instruction, up to {MOST_WORDS}; `training.curriculum_steps` is {CURRICULUM:.0%} of the steps if at least\n"
-        f"{SHORTEST:.0%} of the examples have the fewest instructions and others have more."
+        f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`.\n"
+        "\n"
+        "For JSON lines, two values come from the file and replace those of the table. `data.max_words` is the length\n"
+        f"of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of the steps if\n"
+        f"at least {SHORTEST:.0%} of the examples have the fewest instructions and others have more."
     )
     yield from _named("Built-in corpus and JSON lines", about, named, mark="")
 
