@@ -168,8 +168,8 @@ def _quick() -> Iterator[str]:
         f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`.\n"
         "\n"
         "For JSON lines, two values come from the file and replace those of the table. `data.max_words` is the\n"
-        f"length of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of the steps\n"
-        f"if at least {SHORTEST:.0%} of the examples have the fewest instructions and others have more."
+        f"length of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of\n"
+        f"the steps if at least {SHORTEST:.0%} of the examples have the fewest instructions and others have more."
     )
     yield from _named("Built-in corpus and JSON lines", about, named, mark="")
 
