@@ -364,6 +364,20 @@ def test_no_word_of_the_old_vocabulary_is_left(path):
     assert found == []
 
 
+NOWHERE = (
+    *("committee", "elects?", "votes?", "rests", "short_first", "is_late", "token_spread", "embedding_spread"),
+    *("own_words", "judgements?", "correct_flow", "add_up", "line_up", "put_on_all", "broken off", "drawn beam"),
+    *("mend(?:s|ed|ing)?", "told", "anew", "of which alone", "what is left of", "so many", "likewise", "freshly drawn"),
+)
+
+
+def test_no_word_of_the_old_vocabulary_is_left_in_the_code():
+    files = [path for folder in ("src", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+    pattern = re.compile(rf"\b(?:{'|'.join(NOWHERE)})\b", re.IGNORECASE)
+    found = {name_of(path): pattern.findall(read(path)) for path in files if path.name != "legacy.py"}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
 @pytest.mark.parametrize("path", [*PAGES, *OTHER_PAGES], ids=name_of)
 def test_pages_name_no_place_of_one_machine(path):
     assert not re.search(r"(?<![\w.])/(?:work|tmp|home|root)/", read(path))

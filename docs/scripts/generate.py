@@ -30,6 +30,7 @@ from vbsix.config.presets import (
 )
 from vbsix.config.schema import Config, changes, to_settings
 from vbsix.config.toml import write_value
+from vbsix.data.json_lines import CURRICULUM, MOST_WORDS, SHORTEST
 from vbsix.reproduction import paper
 from vbsix.reproduction.runs import DOMAINS
 from vbsix.utilities.files import read_json
@@ -69,8 +70,8 @@ def settings_page() -> str:
         "`--set NAME=VALUE` changes one, `--config FILE` reads a TOML file. From Python, `vbsix.train` takes",
         "`search__beam=64` for `search.beam`. [Concepts](concepts.md) explains the terms.",
         "",
-        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order; four",
-        f"sizes of the recipe `published` come last ({_assignments(PUBLISHED_SIZES)}). The",
+        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. The",
+        f"recipe `published` then sets {_assignments(PUBLISHED_SIZES)}. The",
         "tables after the defaults list these changes: [methods](#methods), [recipes](#recipes),",
         "[variants](#variants), [built-in corpus and JSON lines](#built-in-corpus-and-json-lines), and",
         "[domains](#domains) of SCONE.",
@@ -125,8 +126,8 @@ def _recipes() -> Iterator[str]:
         "## Recipes",
         "",
         "A recipe says how search explores, what is learned from, and some details of words and networks.",
-        "`published` follows the paper and the code that",
-        "it extends, Guu et al.'s (2017). `stochastic`, the default, is ours. With the method `vbsix` they differ in",
+        "`published` follows the paper and the code that the paper extends, that of Guu et al. (2017). `stochastic`,",
+        "the default, is ours. With the method `vbsix` they differ in",
         f"{len(rows) - 1} settings:",
         "",
         to_markdown(rows),
@@ -164,7 +165,11 @@ def _quick() -> Iterator[str]:
     }
     about = (
         "The built-in corpus (`--data synthetic`, the default) and JSON lines have smaller settings, for short runs\n"
-        f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`."
+        f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`.\n"
+        "\n"
+        "For JSON lines, two values come from the file and replace those of the table. `data.max_words` is the\n"
+        f"length of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of\n"
+        f"the steps if at least {SHORTEST:.0%} of the examples have the fewest instructions and others have more."
     )
     yield from _named("Built-in corpus and JSON lines", about, named, mark="")
 

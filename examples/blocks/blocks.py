@@ -105,7 +105,7 @@ WORDINGS = {
 
 
 def make_example(number: int, chance: random.Random) -> dict:
-    """A table of blocks, one to three instructions, and where they lead: the commands behind them are not told."""
+    """A table of blocks, one to three instructions, and where they lead, without the commands."""
     colours, stacks = chance.sample(COLOURS, chance.randint(3, 5)), [[] for _ in range(PLACES)]
     for colour in colours:
         chance.choice(stacks).append(colour)

@@ -1,4 +1,4 @@
-"""A robot in a hallway, told several things in one sentence: a domain in plain Python.
+"""A robot in a hallway that gets several orders in one sentence: a domain in plain Python.
 
 `python hallway.py 3000 > hallway.jsonl` makes examples; `vbsix train hallway:Hallway --data hallway.jsonl` learns from
 them. `python hallway.py 300 --programs > dev.jsonl` makes others, with the programs behind them.

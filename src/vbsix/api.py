@@ -253,7 +253,7 @@ def sweep(
         domain: see `train`, as for all arguments that are not listed here.
         data: the examples.
         vary: the values of each setting that varies, as in `{"training.learning_rate": [0.001, 0.0003]}`.
-        folds: cross-validation: train without each of so many folds of the training rows, and evaluate on it.
+        folds: cross-validation: how many folds the rows have; each run is evaluated on one that it leaves out.
         method: the method.
         recipe: the recipe.
         variant: named changes.

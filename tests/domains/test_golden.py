@@ -9,7 +9,7 @@ import pytest
 from reference.outcomes import After, Outcome, by_batch, by_execute, by_twin
 
 SAMPLED = 50
-"""One case of so many is also run token by token, through `execute`."""
+"""Every case with a number divisible by this is also run token by token, through `execute`."""
 
 
 @pytest.mark.parametrize("domain", ["scene", "alchemy", "tangrams"])

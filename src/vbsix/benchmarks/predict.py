@@ -1,6 +1,6 @@
 """Speed of prediction: beam search with a policy alone, of examples from the built-in corpus.
 
-The policy is freshly drawn. As shapes are fixed it takes about as long as a trained one: its beams run dry early, so
+The policy is untrained. As shapes are fixed it takes about as long as a trained one: its beams run dry early, so
 that there are fewer programs to make worlds of.
 """
 

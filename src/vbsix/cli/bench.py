@@ -77,7 +77,7 @@ def search(
     """Searches a second at the paper's sizes, where their time goes, and their memory.
 
     A search is one example of 5 instructions, in program or in execution space, with or without a critic. Networks
-    are freshly drawn. It takes some minutes, most of them to compile.
+    are untrained. It takes some minutes, most of them to compile.
     """
     from rich.console import Console
 
@@ -128,7 +128,8 @@ def train(
     recipe: Annotated[str, typer.Option(help=RECIPE_HELP)] = "stochastic",
     seeds: Annotated[int, typer.Option(min=1, help="How many train side by side.")] = 1,
     runs: Annotated[
-        int, typer.Option(min=1, help="How many runs of so many seeds train side by side, with other learning rates.")
+        int,
+        typer.Option(min=1, help="How many runs train side by side, with different learning rates."),
     ] = 1,
     beam: Annotated[int | None, typer.Option(min=1, help="That of the method by default.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Examples of a step; the paper's by default.")] = None,
@@ -189,7 +190,7 @@ def predict(
 ) -> None:
     """Milliseconds to predict an example of 5 instructions: among 64 at a time, and alone.
 
-    Alone it is parsed by one policy as by `vbsix parse`, from text to worlds. Policies are freshly drawn and their
+    Alone it is parsed by one policy as by `vbsix parse`, from text to worlds. Policies are untrained and their
     beams of 32 run dry early; as shapes are fixed, that matters little.
 
     Example: vbsix bench predict scene --json

@@ -50,7 +50,7 @@ _EXAMPLES = [
 def demo() -> None:
     """Run a small program in each domain and draw every step.
 
-    Shown are the first world, then for each instruction its English, the program that does it and the world that
+    The output is the first world, then for each instruction its English, the program that does it and the world that
     results. `H1` and its like take an argument of an earlier command: that is how "it" and "him" are said.
     """
     from rich.console import Console

@@ -12,7 +12,7 @@ from vbsix.cli.domains import DOMAIN_HELP, complete_domain, open_domain
 from vbsix.utilities.errors import InvalidProgram, VbsixError, shorten
 
 SHOWN = 40
-"""How many tokens before and from an invalid one are shown."""
+"""How many tokens an error message quotes before an invalid one, and from it on."""
 
 if TYPE_CHECKING:
     from vbsix.domains.execution import Step

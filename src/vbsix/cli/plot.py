@@ -19,7 +19,7 @@ def plot(
 ) -> None:
     """Draw hit accuracy, dev accuracy and value-network error against steps.
 
-    Lines are means over seeds, areas their standard deviation; several runs are drawn side by side.
+    Lines are means over seeds, areas their standard deviation; several runs have panels side by side.
 
     Example: vbsix plot runs/scene-vbsix-1 runs/scene-mml-1 --out curves.svg
     """

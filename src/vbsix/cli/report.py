@@ -24,7 +24,7 @@ from vbsix.show.terminal import draw_world
 from vbsix.utilities.numbers import MISSING, mean
 
 SHOWN = 2
-"""How many examples of each split are shown."""
+"""How many examples of each split are printed."""
 _SPLITS = {"held-out": "held-out phrasings", FOUND: "found in training"}
 
 

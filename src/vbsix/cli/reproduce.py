@@ -63,7 +63,7 @@ def reproduce(
 
     Runs that have ended are not repeated, and interrupted ones continue, also on another machine if DIR is copied
     there. Each run's numbers are in DIR/results; the table goes to DIR/TARGET.md, a figure to DIR/TARGET.png and .svg,
-    those of the built-in corpus to DIR/synthetic-TARGET. Runs that are still missing are shown as `-`. The test split
+    those of the built-in corpus to DIR/synthetic-TARGET. Runs that are still missing appear as `-`. The test split
     is read for table1 and prior-work alone; runs that were done for another target are then measured on it. Runs on the
     built-in corpus have sequences of 1 to 5 instructions, and held-out phrasings stand in for a test split.
 

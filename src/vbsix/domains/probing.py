@@ -1,4 +1,4 @@
-"""A trial of a plain-Python language on examples: can searches reach the targets, and what stands in their way?
+"""Tries a plain-Python language on examples: can searches reach the targets, and if not, why?
 
 The searches are random ones, with no network: a beam of states, all tokens equally probable.
 """

@@ -284,7 +284,7 @@ class PythonDomain(Domain):
             numbers[place], seen[place] = (world, target.number), target.seen
 
     def _open_table(self, instructions: int) -> StateTable:
-        """The table for searches of so many instructions, with what earlier ones found; a new one where it is full."""
+        """The table for searches of this length, with what earlier ones found; a new one if it is full."""
         table = self._tables.get(self._current.get(instructions, -1))
         if table is None or len(table.states) >= FULL_TABLE:
             table = StateTable(self._made, self.language, self.features, self._denotations, instructions)

@@ -21,7 +21,7 @@ from vbsix.utilities.errors import VbsixError
 
 
 def attends(parser: Parser) -> bool:
-    """Whether the parser's policy has attention, over words that can be told apart."""
+    """Whether the parser's policy has attention, over words that can be distinguished."""
     return has_attention(parser.policy) and not isinstance(parser.words, UtteranceVectors)
 
 

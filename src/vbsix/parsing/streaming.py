@@ -130,7 +130,7 @@ def _continue(
 
 
 def _blocks(requests: BinaryIO, digest: Any, lines: int, end: int, size: int) -> Iterator[Block]:
-    """What is left of the input, in blocks, after so many lines and bytes, whose hash is given."""
+    """The rest of the input, in blocks, after the lines and bytes already read, whose hash is given."""
     while taken := tuple(islice(requests, size)):
         for line in taken:
             digest.update(line)

@@ -31,11 +31,12 @@ TABLE1 = (
     WIDE._replace(variant=f"beam-256+{SUFFIXES}"),
 )
 WITH_CRITIC = (PLAIN["vbsix"], System("vbsix", variant=SUFFIXES))
-PUBLISHED1 = tuple(
-    one._replace(recipe="published")
-    for one in (PLAIN["mml"], BEAM_64, PLAIN["expert-mml"], PLAIN["reinforce"], PLAIN["vbsix"])
+PUBLISHED = {name: system._replace(recipe="published") for name, system in PLAIN.items()}
+PUBLISHED1 = (
+    *(PUBLISHED["mml"], BEAM_64._replace(recipe="published")),
+    *(PUBLISHED["expert-mml"], PUBLISHED["reinforce"], PUBLISHED["vbsix"]),
 )
-PUBLISHED2 = tuple(PLAIN[name]._replace(recipe="published") for name in ABLATIONS)
+PUBLISHED2 = tuple(PUBLISHED[name] for name in ABLATIONS)
 TABLE2 = (*(PLAIN[name] for name in ABLATIONS), *(System(name, variant=SUFFIXES) for name in ABLATIONS))
 
 
@@ -79,6 +80,12 @@ def _short_rows(run: Run, result: Result) -> Iterator[list[str]]:
     """One row for all numbers of utterances."""
     last, _, ensemble, published = list(zip(*_test_rows(run, result), strict=True))[len(NAMES) + 1 :]
     yield [*_names(run), *last, *ensemble, *published]
+
+
+def _short_dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
+    """One row for all numbers of utterances."""
+    last, _, published = list(zip(*_dev_rows(run, result), strict=True))[len(NAMES) + 1 :]
+    yield [*_names(run), *last, *published]
 
 
 def _names(run: Run) -> list[str]:
@@ -154,12 +161,17 @@ def _published(run: Run, number: float | tuple[float, float] | None) -> str:
 
 
 def correlation(shares: Sequence[float | None], others: Sequence[float]) -> str:
-    """How two measures go together over seeds, where both are known and differ."""
+    """The correlation of two measures over seeds, where both are known and vary."""
     known = [pair for pair in zip(shares, others, strict=True) if None not in pair]
     columns = list(zip(*known, strict=True))
     if len(known) < 3 or any(len(set(column)) == 1 for column in columns):
         return MISSING
     return f"{statistics.correlation(*columns):.2f}"
+
+
+def _by_length(*columns: str) -> tuple[str, ...]:
+    """The headings of columns with an accuracy for each number of utterances."""
+    return tuple(f"{what}, {length}" for what in columns for length in (3, 5))
 
 
 TARGETS: Mapping[str, Target] = {
@@ -187,7 +199,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "figure6": FigureTarget(
         "Figure 6: error of the value network",
-        (PLAIN["vbsix"]._replace(recipe="published"), *WITH_CRITIC),
+        (PUBLISHED["vbsix"], *WITH_CRITIC),
         {"value_error": "{system}, all states", "value_error_high": "{system}, reward above 0.7"},
     ),
     "analysis": TableTarget(
@@ -209,7 +221,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "critic": TableTarget(
         "Critic: where the value network is right and where it is not, %",
-        (PLAIN["vbsix"]._replace(recipe="published"), *WITH_CRITIC),
+        (PUBLISHED["vbsix"], *WITH_CRITIC),
         (*NAMES, "states", "number of states", "ours, %", "paper, %"),
         _critic_rows,
         f"For each seed, {STATES} states of the last utterance from searches for training examples: half have an "
@@ -239,16 +251,21 @@ SHORT: Mapping[str, Target] = {
     "short": TableTarget(
         "Test accuracy, %",
         (
-            *(PLAIN["mml"], PLAIN["vbsix"], System("vbsix", variant="oov-words+init-0.1")),
-            *(System("vbsix", variant=SUFFIXES), WIDE, WIDE._replace(variant="beam-256+oov-words")),
+            *(PUBLISHED["mml"], PUBLISHED["vbsix"], PLAIN["mml"], PLAIN["vbsix"]),
+            *(System("vbsix", variant="oov-words+init-0.1"), System("vbsix", variant=SUFFIXES)),
+            *(WIDE, WIDE._replace(variant="beam-256+oov-words")),
         ),
-        (
-            *NAMES,
-            *(f"{what}, {length}" for what in ("mean of seeds", "ensemble", "paper") for length in (3, 5)),
-        ),
+        (*NAMES, *_by_length("mean of seeds", "ensemble", "paper")),
         _short_rows,
         "Mean of seeds: at the last step. Ensemble: six policies, each at its best step on dev.",
         needs="test",
     ),
+    "short-ablation": TableTarget(
+        "Dev accuracy without execution space, without a critic, without both, %",
+        (*PUBLISHED2, *TABLE2),
+        (*NAMES, *_by_length("last step", "paper")),
+        _short_dev_rows,
+        "MML has neither execution space nor critic.",
+    ),
 }
-"""Short forms of tables."""
+"""Short forms of tables: one row for each run."""

@@ -324,7 +324,7 @@ def save_best(run: Run, best: Best) -> None:
 
 
 def begin_from_start(run: Run, learners: Learner) -> Learner:
-    """A run's first learners with the policies that it starts from. What those do not have stays as it was drawn:
+    """A run's first learners with the policies that it starts from. What those do not have keeps its initial values:
     the parameters that read a context.
     """
     policies = jax.tree.map(jnp.asarray, _join(read_tensors(run.start)[0], learners.networks.policy, run.start))

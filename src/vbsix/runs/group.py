@@ -32,7 +32,7 @@ TRIED = 5
 
 
 class Group:
-    """Runs that are trained together. Learners have one axis: the seeds of the first run, of the second, and so on."""
+    """Runs trained side by side. Learners have one axis: the seeds of the first run, of the second, and so on."""
 
     def __init__(self, runs: Sequence[Run], datasets: Sequence[Dataset]):
         self.runs, self.datasets = runs, datasets

@@ -46,7 +46,7 @@ FITTED_ON = "dev"
 """The split that a run is calibrated on at its end."""
 SPLITS = {"held-out": "held-out phrasings"}
 PLAYGROUND = "http://127.0.0.1:8000"
-"""Where `vbsix serve` shows a run, unless it is told otherwise."""
+"""Where `vbsix serve` shows a run by default."""
 STYLE = Path(__file__).with_name("report.css")
 
 

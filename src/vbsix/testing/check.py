@@ -136,7 +136,7 @@ def _transition_problems(domain: Domain, walk: Walk) -> Iterator[str]:
             most = np.array(list(domain.attributes.values()), int)
             for attribute in np.flatnonzero(((ids < 0) | (ids > most)).reshape(-1, len(most)).any(axis=0)).tolist():
                 name = list(domain.attributes)[attribute]
-                yield f"the networks are shown an id of {name!r} outside 0 to {most[attribute]}."
+                yield f"the networks get an id of {name!r} outside 0 to {most[attribute]}."
     for token in np.flatnonzero(~first.valid[0]).tolist()[:MOST_EXPLAINED]:
         if domain.explain(choose(first.states, 0), domain.tokens[token]) is None:
             yield f"explain has no reason why {domain.tokens[token]!r} is invalid at the start."

@@ -106,14 +106,14 @@ def test_critic_scores_are_written_where_there_are_some(inspection):
 
 def test_what_is_left_out_is_said(inspection):
     written = texts(draw(inspection))
-    assert "A program was found. Drawn are 7 of 13 states. Policy: made up." in written
+    assert "A program was found. 7 of 13 states are drawn. Policy: made up." in written
     assert written.count("and 1 more") == 1 and written.count("and 5 more") == 1
     assert "5 unfinished at the limit" in written
 
 
 def test_a_search_that_found_nothing_says_so(inspection):
     written = texts(draw(replace(inspection, programs=(), left_out=0)))
-    assert "No program was found. Drawn are all 7 states. Policy: made up." in written
+    assert "No program was found. All 7 states are drawn. Policy: made up." in written
     assert "The most probable programs found" not in written
 
 

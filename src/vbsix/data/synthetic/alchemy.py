@@ -60,7 +60,7 @@ def _mixed(beaker: str) -> bool:
 
 
 def _beaker(candidates: Callable[[Story, Mapping[str, Phrase]], Collection[int]], coloured: str | None = None) -> Slot:
-    """A slot for one of the beakers that `candidates` allows; `coloured` is how colours are told, or else the voice."""
+    """A slot for one of the beakers that `candidates` allows; `coloured` replaces the colour names of the voice."""
 
     def slot(story: Story, random: Random, phrases: Mapping[str, Phrase]) -> Phrase | None:
         places = sorted(set(candidates(story, phrases)) - taken(phrases))

@@ -21,7 +21,7 @@ MOST_TOKENS = 7
 """Longest program of one instruction, so that every prefix of a row fits the language's limit."""
 
 _HELD_OUT_EVERY = 7
-"""One wording of a command in so many is held out, and one at least of four."""
+"""Every seventh wording of a command is held out, and at least one of four."""
 
 _TRIES = 20
 _CONNECTIVES = ("then", "now", "next", "after that")

@@ -26,7 +26,7 @@ from vbsix.data.synthetic.scene_phrases import (
 
 _STAGE = 10
 _CROWD = 6
-"""With so many people on stage nobody comes in."""
+"""With this many people on stage nobody comes in."""
 
 _MALE = {"he": "he", "him": "him", "his": "his"}
 _FEMALE = {"he": "she", "him": "her", "his": "her"}

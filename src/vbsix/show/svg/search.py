@@ -58,7 +58,7 @@ def draw_search(inspection: Inspection, *, target: str, utterances: Sequence[str
 def _summary(inspection: Inspection) -> str:
     drawn = len(inspection.states)
     share = f"{drawn} of {drawn + inspection.left_out}" if inspection.left_out else f"all {drawn}"
-    return f"{'A' if inspection.programs else 'No'} program was found. Drawn are {share} states."
+    return f"{'A' if inspection.programs else 'No'} program was found. {share[0].upper() + share[1:]} states are drawn."
 
 
 # What was asked, how to read the graph, and what was found.
