@@ -112,6 +112,23 @@ def test_evaluate_takes_the_held_out_share_and_other_files(here, vbsix):
     assert (refused.code, "have no splits" in refused.err) == (2, True)
 
 
+PARTS = """
+import vbsix
+from vbsix.models.encoder import UtteranceEncoder
+from own_sums import Sums
+
+vbsix.register_encoder("mine", type("Mine", (UtteranceEncoder,), {}))
+Sums = type("Sums", (Sums,), {"name": "sums-mine"})
+"""
+
+
+def test_the_module_of_a_language_registers_parts(here, vbsix):
+    (here / "own_parts.py").write_text(PARTS)
+    ended = vbsix("train", "own_parts:Sums", *TINY, "--data=train.jsonl", "--out=mine", "--set=network.encoder=mine")
+    assert (ended.code, ended.err) == (0, "")
+    assert vbsix("parse", "mine", "--domain=own_parts:Sums", "--context=3", "add two").code == 0
+
+
 def test_dev_needs_json_lines(here, vbsix):
     ended = vbsix("train", "tangrams", "--dev=dev.jsonl", "--out=nowhere")
     assert (ended.code, "--dev needs JSON lines" in ended.err) == (2, True)
