@@ -30,28 +30,28 @@ position    1     2     3     4     5     6     7     8     9    10
 
 
 def test_worlds_are_drawn_before_and_after_each_command(vbsix):
-    assert vbsix("execute", "scene", "--world", STAGE, "r PShirt 5 AMove b PShirt ALeave") == (0, DRAWN, "")
+    assert vbsix("execute", "scene", "--context", STAGE, "r PShirt 5 AMove b PShirt ALeave") == (0, DRAWN, "")
 
 
 def test_quotes_may_be_left_out_and_minus_one_is_no_option(vbsix):
-    quoted = vbsix("execute", "scene", "--world", STAGE, "-1 r e ACreate")
+    quoted = vbsix("execute", "scene", "--context", STAGE, "-1 r e ACreate")
     assert quoted.code == 0
-    assert vbsix("execute", "scene", "--world", STAGE, "-1", "r", "e", "ACreate") == quoted
+    assert vbsix("execute", "scene", "--context", STAGE, "-1", "r", "e", "ACreate") == quoted
 
 
 def test_an_unfinished_command_shows_the_stack(vbsix):
-    ended = vbsix("execute", "scene", "--world", STAGE, "all-objects 2")
+    ended = vbsix("execute", "scene", "--context", STAGE, "all-objects 2")
     assert ended.code == 0
     assert ended.out.endswith("all-objects 2\n  no command yet; on the stack: list:[2,4] number:2\n")
 
 
 def test_an_empty_program_shows_the_world(vbsix):
-    assert vbsix("execute", "tangrams", "--world", "", "") == (0, "(an empty row)\n\n", "")
+    assert vbsix("execute", "tangrams", "--context", "", "") == (0, "(an empty row)\n\n", "")
 
 
 def test_json_holds_every_step(vbsix):
     program = "r PShirt 5 AMove"
-    ended = vbsix("execute", "scene", "--json", "--world", STAGE, program)
+    ended = vbsix("execute", "scene", "--json", "--context", STAGE, program)
     report = json.loads(ended.out)
     assert report["format"] == 1
     assert report["domain"] == "scene"
@@ -60,7 +60,7 @@ def test_json_holds_every_step(vbsix):
 
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_an_invalid_program_shows_where_and_why(vbsix, json_flag):
-    ended = vbsix("execute", "scene", *json_flag, "--world", STAGE, "r PShirt   4 AMove 1")
+    ended = vbsix("execute", "scene", *json_flag, "--context", STAGE, "r PShirt   4 AMove 1")
     assert ended.code == 2
     assert ended.out == ""
     assert "token 4" in ended.err
@@ -69,7 +69,7 @@ def test_an_invalid_program_shows_where_and_why(vbsix, json_flag):
 
 
 def test_a_rejected_first_token_is_marked(vbsix):
-    ended = vbsix("execute", "scene", "--world", STAGE, "jump high")
+    ended = vbsix("execute", "scene", "--context", STAGE, "jump high")
     assert ended.err.endswith("\n  jump high\n  ^^^^\n")
 
 
@@ -81,7 +81,7 @@ def test_a_rejected_first_token_is_marked(vbsix):
     ],
 )
 def test_an_invalid_world_or_domain_is_named(vbsix, domain, world, named):
-    ended = vbsix("execute", domain, "--world", world, "all-objects")
+    ended = vbsix("execute", domain, "--context", world, "all-objects")
     assert (ended.code, ended.out) == (2, "")
     assert named in ended.err
     assert "Traceback" not in ended.err
@@ -89,7 +89,7 @@ def test_an_invalid_world_or_domain_is_named(vbsix, domain, world, named):
 
 def test_output_that_cannot_be_encoded_does_not_fail():
     ended = subprocess.run(
-        [sys.executable, "-m", "vbsix", "execute", "tangrams", "--world", "1:0", ""],
+        [sys.executable, "-m", "vbsix", "execute", "tangrams", "--context", "1:0", ""],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,

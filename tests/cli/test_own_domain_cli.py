@@ -112,6 +112,23 @@ def test_evaluate_takes_the_held_out_share_and_other_files(here, vbsix):
     assert (refused.code, "have no splits" in refused.err) == (2, True)
 
 
+PARTS = """
+import vbsix
+from vbsix.models.encoder import UtteranceEncoder
+from own_sums import Sums
+
+vbsix.register_encoder("mine", type("Mine", (UtteranceEncoder,), {}))
+Sums = type("Sums", (Sums,), {"name": "sums-mine"})
+"""
+
+
+def test_the_module_of_a_language_registers_parts(here, vbsix):
+    (here / "own_parts.py").write_text(PARTS)
+    ended = vbsix("train", "own_parts:Sums", *TINY, "--data=train.jsonl", "--out=mine", "--set=network.encoder=mine")
+    assert (ended.code, ended.err) == (0, "")
+    assert vbsix("parse", "mine", "--domain=own_parts:Sums", "--context=3", "add two").code == 0
+
+
 def test_dev_needs_json_lines(here, vbsix):
     ended = vbsix("train", "tangrams", "--dev=dev.jsonl", "--out=nowhere")
     assert (ended.code, "--dev needs JSON lines" in ended.err) == (2, True)
@@ -119,7 +136,7 @@ def test_dev_needs_json_lines(here, vbsix):
 
 
 def test_parse_export_and_load_give_the_same(here, vbsix):
-    request = ["--domain=own_sums:Sums", "--world=3", "add two", "--json"]
+    request = ["--domain=own_sums:Sums", "--context=3", "add two", "--json"]
     from_run = vbsix("parse", "run", *request)
     reading = json.loads(from_run.out)["readings"][0]
     assert reading["worlds"] in (["4"], ["5"])
@@ -144,7 +161,7 @@ def test_a_model_is_refused_where_its_domain_shows_something_else(here, vbsix, m
 
 
 @pytest.mark.parametrize(
-    "command", [["parse", "run", "--world=3", "add"], ["evaluate", "run"], ["train", "--resume=run"]]
+    "command", [["parse", "run", "--context=3", "add"], ["evaluate", "run"], ["train", "--resume=run"]]
 )
 def test_no_code_runs_that_the_user_did_not_name(stranger, vbsix, command):
     ended = vbsix(*command)
@@ -162,9 +179,9 @@ def test_resume_takes_the_domain_along(here, vbsix):
 
 
 def test_execute_and_search_take_it(here, vbsix):
-    steps = json.loads(vbsix("execute", "own_sums:Sums", "--world=3", "two end", "--json").out)["steps"]
+    steps = json.loads(vbsix("execute", "own_sums:Sums", "--context=3", "two end", "--json").out)["steps"]
     assert [(step["world"], step["commands"]) for step in steps] == [("5", 0), ("5", 1)]
-    ended = vbsix("search", "own_sums:Sums", "--world=3", "--target=5", "add two", "--json", "--beam=4")
+    ended = vbsix("search", "own_sums:Sums", "--context=3", "--target=5", "add two", "--json", "--beam=4")
     assert [program["tokens"] for program in json.loads(ended.out)["programs"]] == [["two", "end"]]
 
 

@@ -11,6 +11,7 @@ import vbsix as library
 from vbsix.cli.parse import _print_readings
 from vbsix.parsing.parser import Parser
 from vbsix.search.prediction import Parse, Reading
+from vbsix.utilities.renaming import note_old_name
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +33,7 @@ def parser(run) -> Parser:
 @pytest.fixture
 def ask(vbsix, run):
     def call(*arguments: str):
-        return vbsix("parse", run, "--seed", str(SEEDS[0]), "--world", ROW, *arguments)
+        return vbsix("parse", run, "--seed", str(SEEDS[0]), "--context", ROW, *arguments)
 
     return call
 
@@ -103,6 +104,32 @@ def test_it_abstains_below_the_confidence_asked_for(ask, parser):
     assert not json.loads(ask(UTTERANCE, "--min-confidence", below, "--json").out)["abstained"]
 
 
+@pytest.mark.parametrize(
+    ("names", "notes"),
+    [
+        (("context", "instructions"), []),
+        (
+            ("world", "utterances"),
+            ['note: "world" is now called "context".', 'note: "utterances" is now called "instructions".'],
+        ),
+    ],
+)
+def test_requests_with_old_names_are_answered_with_a_note(pipe, caplog, names, notes):
+    note_old_name.cache_clear()
+    lines = (json.dumps(dict(zip(names, (ROW, [UTTERANCE]), strict=True))) + "\n").encode() * 2
+    first, second = pipe(lines)
+    assert (first, first["context"], first["instructions"]) == (second, ROW, [UTTERANCE])
+    assert caplog.messages == notes  # once
+    assert first["readings"][0]["denotations"] == first["readings"][0]["worlds"]
+
+
+def test_an_old_option_is_taken_with_a_note(ask, vbsix, run, caplog):
+    note_old_name.cache_clear()
+    ended = vbsix("parse", run, "--seed", str(SEEDS[0]), "--world", ROW, UTTERANCE)
+    assert caplog.messages == ["note: --world is now called --context."]
+    assert ended.out == ask(UTTERANCE).out
+
+
 def test_requests_come_line_by_line(pipe, parser):
     requests = [
         {"world": ROW, "utterances": [UTTERANCE], "id": 7},
@@ -118,7 +145,7 @@ def test_requests_come_line_by_line(pipe, parser):
     answers = pipe(lines)
     assert (answers[0]["id"], answers[0]["readings"]) == (7, answers[7]["readings"])
     assert answers[0]["readings"][0]["commands"] == list(parser.parse(ROW, [UTTERANCE]).readings[0].commands)
-    assert answers[1] == {"id": "x", "error": "line 2: world: position 1 ('9'): expected a shape from 0 to 4"}
+    assert answers[1] == {"id": "x", "error": "line 2: context: position 1 ('9'): expected a shape from 0 to 4"}
     errors = [answer.get("error", "")[:48] for answer in answers]
     assert errors[2:] == [
         'line 3: "instructions" is missing or not a list ',
@@ -142,7 +169,7 @@ def test_an_exported_model_parses_alike(vbsix, run, tmp_path, ask):
     assert ended.code == 0
     assert ended.out.startswith(f"{model}: tangrams, ")
     assert f"seed {SEEDS[0]}, data synthetic" in ended.out
-    assert vbsix("parse", str(model), "--world", ROW, UTTERANCE) == ask(UTTERANCE)
+    assert vbsix("parse", str(model), "--context", ROW, UTTERANCE) == ask(UTTERANCE)
     assert vbsix("export", run, "--half", "--out", str(tmp_path / "half.safetensors")).code == 0
 
 
@@ -150,20 +177,20 @@ def test_bad_input_is_one_message(ask, vbsix, run, tmp_path):
     both = "error: give --context and instructions, or neither to read requests from standard input.\n"
     assert ask() == vbsix("parse", run, UTTERANCE) == (2, "", both)
     assert ask(" ") == (2, "", "error: utterance 1 is empty.\n")
-    assert vbsix("parse", run, "--world", "x", UTTERANCE)[::2] == (
+    assert vbsix("parse", run, "--context", "x", UTTERANCE)[::2] == (
         2,
-        "error: world: element 1 ('x'): a world lists its positions, '1:... 2:...'\n",
+        "error: context: element 1 ('x'): a world lists its positions, '1:... 2:...'\n",
     )
     many = "error: 99 readings cannot be given: ask for 1 to 32, the beam of this model.\n"
     assert ask(UTTERANCE, "--best", "99") == (2, "", many)
-    assert vbsix("parse", run, "--seed", "9", "--world", ROW, "x") == (
+    assert vbsix("parse", run, "--seed", "9", "--context", ROW, "x") == (
         2,
         "",
         f"error: {run}: has no seed 9; it has 1, 4.\n",
     )
     broken = tmp_path / "model"
     broken.write_bytes(b"x" * 100)
-    ended = vbsix("parse", str(broken), "--world", ROW, "x")
+    ended = vbsix("parse", str(broken), "--context", ROW, "x")
     assert ended.code == 2
     assert ended.err.startswith(f"error: {broken}: cannot be read: ")
     ended = vbsix("export", run, "--out", str(broken / "model"))
@@ -180,7 +207,18 @@ def test_options_out_of_range_are_usage_errors(ask, wrong):
 
 def test_a_search_takes_the_policy_of_a_run(vbsix, run):
     reading = library.load(run).parse(ROW, [UTTERANCE]).readings[0]
-    asked = ("search", "tangrams", "--world", ROW, "--target", reading.worlds[0], "--beam", "32", "--space", "program")
+    asked = (
+        "search",
+        "tangrams",
+        "--context",
+        ROW,
+        "--target",
+        reading.worlds[0],
+        "--beam",
+        "32",
+        "--space",
+        "program",
+    )
     report = json.loads(vbsix(*asked, "--checkpoint", run, "--json", UTTERANCE).out)
     assert report["policy"] == run
     best = report["programs"][0]
@@ -190,7 +228,7 @@ def test_a_search_takes_the_policy_of_a_run(vbsix, run):
     assert f"policy: {run}\n" in ended.out
     assert ended.err == "The model does not know: flurb\n"
     scene = " ".join(f"{position}:__" for position in range(1, 11))
-    ended = vbsix("search", "scene", "--world", scene, "--target", scene, "--checkpoint", run, "leave")
+    ended = vbsix("search", "scene", "--context", scene, "--target", scene, "--checkpoint", run, "leave")
     assert ended == (2, "", f"error: --checkpoint: {run} was trained for tangrams, not for scene.\n")
 
 

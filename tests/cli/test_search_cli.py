@@ -13,7 +13,7 @@ ROW, SWAPPED = "1:0 2:3 3:4", "1:4 2:3 3:0"
 ASKED = (
     "search",
     "tangrams",
-    "--world",
+    "--context",
     ROW,
     "--target",
     SWAPPED,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import logging
 from collections import Counter
@@ -235,10 +236,24 @@ def test_vectors_of_utterances_have_one_length(vectors):
         UtteranceVectors.from_vectors(vectors)
 
 
-@pytest.mark.parametrize("header", ["", "3 2\n"], ids=["glove", "word2vec and fasttext"])
-def test_vectors_for_json_lines_come_from_a_file(tmp_path, header):
-    vectors = tmp_path / "some.vec"
-    vectors.write_text(f"{header}red 1 2\nunused 3 4\nblue 5 6\n")
+VECTORS = {"red": (1, 2), "unused": (3, 4), "blue": (5, 6)}
+GLOVE = b"red 1 2\nunused 3 4\nblue 5 6\n"
+BINARY = b"3 2\n" + b"".join(
+    word.encode() + b" " + np.array(vector, "<f4").tobytes() + b"\n" for word, vector in VECTORS.items()
+)
+FILES = {
+    "glove.txt": GLOVE,
+    "fasttext.vec": b"3 2\n" + GLOVE,
+    "glove.txt.gz": gzip.compress(GLOVE),
+    "word2vec.bin": BINARY,
+    "word2vec.bin.gz": gzip.compress(BINARY.replace(b"\n", b"").replace(b"3 2", b"3 2\n")),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_vectors_for_json_lines_come_from_a_file(tmp_path, name):
+    vectors = tmp_path / name
+    vectors.write_bytes(FILES[name])
     assert vector_size(vectors) == 2
     examples = tmp_path / "examples.jsonl"
     lines = [{"context": "1:0 2:3", "instructions": [f"Red, blue zork {n}"], "target": "1:3"} for n in range(3)]
@@ -252,8 +267,41 @@ def test_vectors_for_json_lines_come_from_a_file(tmp_path, header):
     assert found["zork"] != found["<unknown>"], "a word that the file lacks has its own vector"
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (BINARY[:-6], "it ends too early"),
+        (b"\xba\x16\x4f\x2f" + BINARY, "it does not begin with the number of words"),  # fastText's own form
+        (b"1 2\nred " + np.array([1, np.nan], "<f4").tobytes(), "a number of 'red' is not finite"),
+        (b"1 2\nblue " + bytes(8), "has no word of the examples"),
+    ],
+)
+def test_what_is_not_word2vec_s_binary_form_is_one_message(tmp_path, content, told):
+    path = tmp_path / "some.bin"
+    path.write_bytes(content)
+    with pytest.raises(InvalidData, match=told):
+        load_vectors(path, ["red"])
+
+
+def test_vectors_come_from_arrays():
+    words = Words.from_vectors({word: np.array(vector) for word, vector in VECTORS.items()})
+    assert [words.vectors[id_].tolist() for id_ in words.encode("Red, blue")] == [[1, 2], [5, 6]]
+    assert words.unknown("zork red") == ("zork",)
+    for wrong in ({}, {"red": np.zeros(2), "blue": np.zeros(3)}, {"red": np.zeros((1, 2))}):
+        with pytest.raises(InvalidData, match="word vectors: give at least one word, and vectors of one length"):
+            Words.from_vectors(wrong)
+
+
 def test_a_file_without_a_word_of_the_examples_is_refused(tmp_path):
     (tmp_path / "some.vec").write_text("red 1 2\n")
     with pytest.raises(InvalidData, match="has no word of the examples"):
         load_vectors(tmp_path / "some.vec", ["blue"])
     assert vector_size(tmp_path / "none.vec") is None
+
+
+@pytest.mark.parametrize("content", [GLOVE, gzip.compress(GLOVE)[:-9]])
+def test_a_damaged_compressed_file_is_one_message(tmp_path, content):
+    (tmp_path / "some.gz").write_bytes(content)
+    assert vector_size(tmp_path / "some.gz") in (None, 2)
+    with pytest.raises(InvalidData, match=r"some\.gz: cannot be read: (Not|Comp)"):
+        load_vectors(tmp_path / "some.gz", ["blue"])

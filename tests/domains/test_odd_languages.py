@@ -481,6 +481,28 @@ def test_old_states_are_dropped_when_there_are_too_many(monkeypatch):
         domain.raise_failure()
 
 
+def test_contexts_and_targets_that_were_read_long_ago_are_forgotten(monkeypatch):
+    monkeypatch.setattr(python, "KEPT_TEXTS", 20)
+    monkeypatch.setattr(python, "FULL_TABLE", 20)
+    monkeypatch.setattr(python, "KEPT_STATES", 20)
+    domain = PythonDomain(type("Same", (Silent,), {"start": lambda self, context: (0, 0)}))
+    first, kept = (domain.parse_world(text) for text in ("0", "1"))
+    for number in range(1, 1000):
+        domain.start(domain.parse_world(str(number)), 1)
+        domain.parse_target(str(number))
+        assert domain.format_world(domain.parse_world("1")) == domain.format_world(kept) == "1"  # it is in use
+    assert max(len(domain._contexts), len(domain._context_numbers), len(domain._targets)) <= 20
+    assert len(domain._denotations._numbers) <= 50
+    assert all(table.size <= 21 for table in domain._tables.values()) and len(domain._tables) <= 5
+    with pytest.raises(VbsixError, match="a context is no longer kept"):
+        domain.format_world(first)
+    domain.start(first, 1)
+    with pytest.raises(VbsixError, match="a context is no longer kept"):
+        domain.raise_failure()
+    assert domain.format_world(domain.parse_world("0")) == "0"
+    assert domain.matches(domain.start(domain.parse_world("0"), 1), domain.parse_target("0"))
+
+
 def test_searches_go_on_when_the_first_states_are_forgotten(monkeypatch):
     """Empty places of a beam hold invalid successors, which must not point to states that are gone."""
     monkeypatch.setattr(python, "FULL_TABLE", 2)

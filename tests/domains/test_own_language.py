@@ -23,6 +23,8 @@ from vbsix import PythonDomain, VbsixError
 from vbsix.api import choose_config
 from vbsix.config.schema import override, to_settings
 from vbsix.data.dataset import load_dataset, warn_about
+from vbsix.data.json_lines import read_json_lines
+from vbsix.data.words import UtteranceVectors
 from vbsix.domains.interning import freeze
 from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
@@ -245,6 +247,20 @@ def test_words_that_are_not_read_and_critics_that_see_nothing_are_warned_of(tmp_
     assert "change nothing" not in caplog.text
 
 
+@pytest.mark.parametrize(("vectors", "warned"), [(1, False), (3, True)])
+def test_of_utterance_vectors_the_vectors_are_counted(tmp_path, caplog, vectors, warned):
+    domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
+    config = tiny_config("execution-only", domain="sums", data__lengths=(0,), data__max_words=2)
+    size = config.network.word
+    texts = {text for row in read_json_lines(path, domain) for text in row.utterances}
+    words = UtteranceVectors.from_vectors({text: np.ones((vectors, size)) for text in texts})
+    dataset = load_dataset(config.data, domain, str(path), word_size=size, words=words)
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        warn_about(dataset, sees_targets=False)
+    assert ("100% of the instructions have more than 2 vectors" in caplog.text) == warned
+    assert "2 words" not in caplog.text
+
+
 def test_a_run_whose_language_has_changed_is_refused(tmp_path):
     domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
     config = tiny_config("execution-only", domain="sums", data__lengths=(0,), data__evaluation=(0,))
@@ -279,7 +295,7 @@ def test_in_a_fresh_process_an_unknown_sentence_is_not_certain(tmp_path):
     command = [sys.executable, "-m", "vbsix"]
     train = [*command, "train", "own:Sums", "--data=examples.jsonl", "--out=run", *small]
     subprocess.run(train, cwd=tmp_path, check=True)
-    request = ["--domain=own:Sums", "--world=3", "das sind fünf deutsche Wörter", "--json", "--best=3"]
+    request = ["--domain=own:Sums", "--context=3", "das sind fünf deutsche Wörter", "--json", "--best=3"]
     done = subprocess.run([*command, "parse", "run", *request], cwd=tmp_path, check=True, capture_output=True)
     answer = json.loads(done.stdout)
     assert answer["confidence"] < 0.9

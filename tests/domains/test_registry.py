@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from vbsix import VbsixError, get_domain, register_domain
+from vbsix import PythonDomain, VbsixError, get_domain, register_domain
 from vbsix.domains import registry
-from vbsix.domains.registry import import_domain, origin_of
+from vbsix.domains.registry import as_domain, import_domain, origin_of
 
 LANGUAGE = """
 class Click:
@@ -52,6 +52,14 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "clicks.py").write_text(LANGUAGE)
     yield tmp_path
     sys.modules.pop("clicks", None)
+
+
+def test_a_plain_class_with_the_name_of_a_built_in_domain_is_refused(here):
+    sys.path.append("")
+    named = type("Scene", (importlib.import_module("clicks").Click,), {})
+    for given in (named, PythonDomain(named)):
+        with pytest.raises(VbsixError, match="Scene: the domain name 'scene' is taken; give the class another `name`"):
+            as_domain(given)
 
 
 def test_a_class_in_the_current_folder(here):

@@ -254,7 +254,7 @@ def test_words_out_of_the_model_s_reach_are_named(parser):
 @pytest.mark.parametrize(
     ("world", "utterances", "best", "message"),
     [
-        ("1:9", ["swap"], 1, r"world: position 1 \('9'\): expected a shape"),
+        ("1:9", ["swap"], 1, r"context: position 1 \('9'\): expected a shape"),
         (ROW, [], 1, "0 utterances: expected 1 to 80"),
         (ROW, ["swap"] * 81, 1, "81 utterances: expected 1 to 80"),
         (ROW, ["swap", " "], 1, "utterance 2 is empty"),
@@ -265,6 +265,13 @@ def test_words_out_of_the_model_s_reach_are_named(parser):
 def test_bad_requests_are_refused_with_the_reason(parser, world, utterances, best, message):
     with pytest.raises(VbsixError, match=message):
         parser.parse(world, utterances, best)
+
+
+def test_old_names_are_taken_with_a_warning(parser):
+    with pytest.warns(FutureWarning, match="world is now called context"):
+        assert parser.parse(world=ROW, instructions=["swap"]) == parser.parse(context=ROW, instructions=["swap"])
+    with pytest.warns(FutureWarning, match="world is now called context"):
+        assert vbsix.execute("tangrams", world=ROW, program="1") == vbsix.execute("tangrams", ROW, "1")
 
 
 def _settings(metadata, **network):

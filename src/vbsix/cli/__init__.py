@@ -25,6 +25,7 @@ from vbsix.cli.serve import serve
 from vbsix.cli.train import train
 from vbsix.cli.write_report import report
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.renaming import note_old_name
 
 app = typer.Typer(
     name="vbsix",
@@ -74,6 +75,8 @@ def main(prog_name: str = "vbsix") -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where a glyph cannot be encoded "?" is better than a traceback
+    if any(argument.partition("=")[0] == "--world" for argument in sys.argv[1:]):
+        note_old_name("--world", "--context")
     try:
         try:
             app(prog_name=prog_name)

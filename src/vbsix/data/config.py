@@ -54,7 +54,8 @@ class DataConfig:
     vectors: str = setting(
         "",
         "A file of word vectors, instead of the GloVe file of the data folder: the text form of GloVe, word2vec or "
-        "fastText. Words of the training rows that it lacks get random, fixed vectors of their own.",
+        "fastText, or word2vec's binary form (`.bin`), also compressed (`.gz`). Words of the training rows that it "
+        "lacks get random, fixed vectors of their own.",
     )
     oov_min_count: int = setting(
         0,

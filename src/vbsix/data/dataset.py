@@ -15,7 +15,7 @@ from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, row_id, suffixes, targets_of, to_arrays
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder, split_file
-from vbsix.data.words import Words, load_vectors, load_words, random_words
+from vbsix.data.words import UtteranceVectors, Words, load_vectors, load_words, random_words
 from vbsix.domains.base import Domain
 from vbsix.domains.probing import Advice, Trial, advise, probe, summarise
 from vbsix.domains.python import PythonDomain
@@ -289,10 +289,11 @@ def examine(domain: Domain, rows: Sequence[Row]) -> tuple[str, list[Advice]]:
     return summarise(found), list(advise(domain, trials, found))
 
 
-def share_cut(rows: Sequence[Row], most: int) -> float:
-    """The share of utterances that have more words than are read."""
-    counts = [len(utterance.split()) for row in rows for utterance in row.utterances]
-    return sum(count > most for count in counts) / len(counts)
+def share_cut(rows: Sequence[Row], most: int, words: Words | None = None) -> float:
+    """The share of utterances that have more words than are read, or more vectors, if a vocabulary has those."""
+    utterances = [utterance for row in rows for utterance in row.utterances]
+    unread = words.unread if words else lambda text, most: text.split()[most:]
+    return sum(bool(unread(utterance, most)) for utterance in utterances) / len(utterances)
 
 
 def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
@@ -304,9 +305,10 @@ def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
     """
     rows, domain = dataset.train.rows, dataset.domain.unwrapped
     concerns = list(warnings_about(rows))
-    if cut := share_cut(rows, dataset.max_words):
+    if cut := share_cut(rows, dataset.max_words, dataset.words):
+        kind = "vectors" if isinstance(dataset.words, UtteranceVectors) else "words"
         concerns.append(
-            f"{cut:.0%} of the instructions have more than {dataset.max_words} words, and the rest is not read: "
+            f"{cut:.0%} of the instructions have more than {dataset.max_words} {kind}, and the rest is not read: "
             "--set data.max_words=N reads more."
         )
     if isinstance(domain, PythonDomain):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,14 @@ class Words:
     words: tuple[str, ...]
     vectors: Float32[np.ndarray, "V D"]
     normalise: bool = True
+
+    @classmethod
+    def from_vectors(cls, vectors: Mapping[str, np.ndarray]) -> Words:
+        """From a vector for each word, in lower case. All other words are unknown."""
+        rows = {word: np.asarray(vector, np.float32) for word, vector in vectors.items()}
+        if not rows or len({vector.shape for vector in rows.values()}) > 1 or next(iter(rows.values())).ndim != 1:
+            raise InvalidData(["word vectors: give at least one word, and vectors of one length"])
+        return _with_special(list(rows), np.stack(list(rows.values())), normalise=True)
 
     def to_json(self) -> dict[str, Any]:
         """The vocabulary without its vectors; see `read_words`."""
@@ -172,7 +182,7 @@ def load_glove(
     rows: list[np.ndarray] = []
     problems: list[str] = []
     try:
-        with path.open("rb") as lines:
+        with _open(path) as lines:
             for number, line in enumerate(islice(lines, limit), start=1):
                 if (number == 1 and _is_header(line)) or not (wanted is None or _first_word(line) in wanted):
                     continue
@@ -182,8 +192,8 @@ def load_glove(
                     rows.append(vector)
                 except ValueError as error:
                     problems.append(f"{path}:{number}: {error}")
-    except OSError as error:
-        raise InvalidData([f"{path}: cannot be read: {error.strerror}"]) from error
+    except (OSError, EOFError) as error:
+        raise InvalidData([f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from error
     if not words and not problems:
         problems.append(f"{path}: no words in the file" if wanted is None else f"{path}: has no word of the examples")
     if problems:
@@ -192,18 +202,62 @@ def load_glove(
 
 
 def load_vectors(path: Path, texts: Sequence[str], normalise: bool = True) -> Words:
-    """The words of some texts, as far as a file of vectors has them, whatever its size."""
+    """The words of some texts, as far as a file of vectors has them, whatever its size.
+
+    A file whose name ends in `.bin` has word2vec's binary form; one in `.gz` is compressed.
+    """
     tokens = {token for text in texts for token in text.split()}
-    return load_glove(path, None, normalise, {form for token in tokens for form in (*spellings(token), token.lower())})
+    wanted = {form for token in tokens for form in (*spellings(token), token.lower())}
+    if not _is_binary(path):
+        return load_glove(path, None, normalise, wanted)
+    try:
+        with _open(path) as file:
+            found = dict(_read_binary(file, wanted))
+    except (OSError, EOFError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidData([f"{path}: cannot be read as word2vec's binary form: {reason}"]) from error
+    if not found:
+        raise InvalidData([f"{path}: has no word of the examples"])
+    return _with_special(list(found), np.stack(list(found.values())), normalise)
+
+
+def _is_binary(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(".bin")
+
+
+def _open(path: Path) -> BufferedReader | gzip.GzipFile:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def _read_binary(file: BufferedReader | gzip.GzipFile, wanted: Container[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """The wanted words of word2vec's binary form: a line with two counts, then words and their numbers."""
+    header = file.readline(100)
+    if not _is_header(header):
+        raise ValueError("it does not begin with the number of words and the length of their vectors")
+    count, size = map(int, header.split())
+    for _ in range(count):
+        word = bytearray()
+        while (letter := file.read(1)) not in (b" ", b""):
+            word += letter
+        numbers = file.read(4 * size)
+        if len(numbers) < 4 * size:
+            raise ValueError("it ends too early")
+        if (text := word.decode(errors="replace").lstrip("\n")) in wanted:
+            vector = np.frombuffer(numbers, "<f4")
+            if not np.isfinite(vector).all():
+                raise ValueError(f"a number of {text!r} is not finite")
+            yield text, vector
 
 
 def vector_size(path: Path) -> int | None:
     """How many numbers the vectors of a file have; None if that cannot be read."""
     try:
-        with path.open("rb") as lines:
-            first = next(lines, b"")
-            return len(_parse_line(next(lines, b"") if _is_header(first) else first, None)[1])
-    except (OSError, ValueError):
+        with _open(path) as lines:
+            first = lines.readline()
+            if _is_binary(path):
+                return int(first.split()[1]) if _is_header(first) else None
+            return len(_parse_line(lines.readline() if _is_header(first) else first, None)[1])
+    except (OSError, EOFError, ValueError):
         return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from vbsix.domains.base import Domain, State
 from vbsix.domains.registry import get_domain
 from vbsix.utilities.errors import InvalidProgram, UnknownName
 from vbsix.utilities.jax_settings import set_flags
+from vbsix.utilities.renaming import renamed
 
 MOST_TOKENS = 1000
 """Longest program that `execute` takes."""
@@ -31,24 +32,26 @@ class Step(NamedTuple):
     """Commands done so far."""
 
 
-def execute(domain: str | Domain, world: str, program: str | Sequence[str]) -> list[Step]:
-    """Runs a program on a world, token by token.
+@renamed(world="context")
+def execute(domain: str | Domain, context: Any, program: str | Sequence[str]) -> list[Step]:
+    """Runs a program, token by token.
 
     Args:
         domain: a domain or its name.
-        world: the world's text form.
+        context: the first world, in its text form or as JSON.
         program: tokens separated by white space, or a sequence of tokens; at most `MOST_TOKENS` of them.
 
     Raises:
-        InvalidWorld: the world does not parse.
+        InvalidWorld: the context does not parse.
         InvalidProgram: a token is unknown or cannot be executed where it stands.
     """
     domain = get_domain(domain) if isinstance(domain, str) else domain
     tokens = tuple(program.split() if isinstance(program, str) else program)
     with domain.alone():
+        start = _start(domain, domain.world_text(context), tokens)
         return [
             Step(token, domain.format_target(domain.world(state)), domain.format_state(state), done)
-            for token, (state, done) in zip(tokens, _walk(domain, _start(domain, world, tokens), tokens), strict=True)
+            for token, (state, done) in zip(tokens, _walk(domain, start, tokens), strict=True)
         ]
 
 

@@ -68,6 +68,11 @@ class StateTable:
         self.rows = np.zeros((64, SEEN + look.width), np.int32)
         self._successors = np.full((64, len(language.tokens)), _NOT_EXPANDED, np.int32)
 
+    @property
+    def size(self) -> int:
+        """How many states it holds, or contexts where several have the same first state."""
+        return max(len(self.states), len(self._first))
+
     def start(self, contexts: Sequence[Any], numbers: Sequence[int]) -> Int[np.ndarray, " contexts"]:
         """The numbers of the first states of contexts, which have numbers themselves."""
         context = None

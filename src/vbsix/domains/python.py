@@ -41,6 +41,8 @@ from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shor
 FULL_TABLE, KEPT_TABLES, KEPT_STATES = 1 << 19, 4, 1 << 20
 """States with which a table is full, so that the next search begins another one. Some tables are always kept; beyond,
 the oldest are forgotten where all of them hold too many states."""
+KEPT_TEXTS = 1 << 20
+"""With more contexts, or more targets, the half that was read longest ago is forgotten."""
 
 
 TABLE_BITS = 20
@@ -95,8 +97,9 @@ class PythonDomain(Domain):
         self.symmetries = tuple(getattr(language, "symmetries", ()))
         self._width = SEEN + look.width
         self._host = number_host(self)
-        self._contexts: list[str] = []
+        self._contexts: dict[int, str] = {}
         self._context_numbers: dict[str, int] = {}
+        self._next_context = 0
         self._denotations = Denotations()
         self._targets: dict[int, Any] = {}
         self._tables: dict[int, StateTable] = {}
@@ -178,13 +181,18 @@ class PythonDomain(Domain):
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {describe_error(error)}") from error
             _require_hashable(self.language, state)
-            with self._lock:
-                if self._context_numbers.setdefault(canonical, len(self._contexts)) == len(self._contexts):
-                    self._contexts.append(canonical)
-        return np.array(self._context_numbers[canonical], np.int32)
+        with self._lock:
+            number = self._context_numbers.pop(canonical, self._next_context)  # what is read again is the newest
+            self._next_context += number == self._next_context
+            self._context_numbers[canonical] = number
+            self._contexts[number] = canonical
+            if len(self._contexts) > KEPT_TEXTS:
+                self._context_numbers = _newer_half(self._context_numbers)
+                self._contexts = {number: text for text, number in self._context_numbers.items()}
+        return np.array(number, np.int32)
 
     def format_world(self, world: Int[Any, ""]) -> str:
-        return self._contexts[int(world)]
+        return self._context_text(int(world))
 
     def parse_target(self, text: str) -> PythonTarget:
         target = _from_json(text)
@@ -194,7 +202,10 @@ class PythonDomain(Domain):
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {describe_error(error)}") from error
         with self._lock:
             number = self._denotations.number(target)
-            self._targets.setdefault(number, target)
+            self._targets[number] = self._targets.pop(number, target)
+            if len(self._targets) > KEPT_TEXTS:
+                self._targets = _newer_half(self._targets)
+                self._forget_denotations()
         shape = self.elements, len(self.attributes)
         return PythonTarget(np.array(number, np.int32), np.array(seen, np.int32).reshape(shape))
 
@@ -215,6 +226,11 @@ class PythonDomain(Domain):
     def explain(self, state: Row, token: str) -> str | None:
         here = self.host_state(state)
         return None if self.language.step(here, token) is not None else f"{token}: not valid in the state {here}"
+
+    def _context_text(self, number: int) -> str:
+        if number not in self._contexts:
+            raise VbsixError(f"{self.name}: a context is no longer kept: too many others were read after it.")
+        return self._contexts[number]
 
     def host_state(self, state: Row) -> Any:
         """The object that stands behind a state of the last searches."""
@@ -258,7 +274,7 @@ class PythonDomain(Domain):
     def _start_on_host(self, instructions: int, worlds: np.ndarray, rows: np.ndarray) -> None:
         distinct, places = np.unique(worlds, return_inverse=True)
         table, numbers = self._open_table(instructions), distinct.tolist()
-        first = table.start([json.loads(self._contexts[world]) for world in numbers], numbers)
+        first = table.start([json.loads(self._context_text(world)) for world in numbers], numbers)
         rows[...] = table.rows[first][places.reshape(worlds.shape)]
 
     def _expand_on_host(self, tables: np.ndarray, numbers: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
@@ -279,27 +295,29 @@ class PythonDomain(Domain):
         for place in np.ndindex(worlds.shape):
             order = zip(self.tokens, tokens[place].tolist(), strict=True)
             names = {old: self.tokens[new] for old, new in order if old != self.tokens[new]}
-            world = self.parse_world(self.to_text(rename(json.loads(self._contexts[worlds[place]]), names)))
+            world = self.parse_world(self.to_text(rename(json.loads(self._context_text(int(worlds[place]))), names)))
             target = self.parse_target(self.to_text(rename(self._targets[int(targets[place])], names)))
             numbers[place], seen[place] = (world, target.number), target.seen
 
     def _open_table(self, instructions: int) -> StateTable:
         """The table for searches of this length, with what earlier ones found; a new one if it is full."""
         table = self._tables.get(self._current.get(instructions, -1))
-        if table is None or len(table.states) >= FULL_TABLE:
+        if table is None or table.size >= FULL_TABLE:
             table = StateTable(self._made, self.language, self.features, self._denotations, instructions)
             self._tables[self._made] = table
             self._current[instructions] = self._made
             self._made += 1
             before = len(self._tables)
-            while (
-                len(self._tables) > KEPT_TABLES and sum(len(one.states) for one in self._tables.values()) > KEPT_STATES
-            ):
+            while len(self._tables) > KEPT_TABLES and sum(one.size for one in self._tables.values()) > KEPT_STATES:
                 del self._tables[min(self._tables)]
             if len(self._tables) < before:
-                kept = [one.rows[: len(one.states), DENOTATION] for one in self._tables.values()]
-                self._denotations.keep({*self._targets, *np.concatenate(kept).tolist()})
+                self._forget_denotations()
         return table
+
+    def _forget_denotations(self) -> None:
+        """Forgets those that neither a target nor a state has."""
+        kept = [one.rows[: len(one.states), DENOTATION].tolist() for one in self._tables.values()]
+        self._denotations.keep({*self._targets}.union(*kept))
 
     def _keep(self, error: BaseException) -> None:
         described = VbsixError(f"{self.name}: a search raised {describe_error(error)}.")
@@ -316,6 +334,10 @@ class PythonDomain(Domain):
                 f"{self.name}: the states of this search are no longer kept: too many searches came after it."
             )
         return self._tables[number]
+
+
+def _newer_half(values: dict[Any, Any]) -> dict[Any, Any]:
+    return dict(list(values.items())[len(values) // 2 :])
 
 
 def make(kind: type) -> Any:

@@ -46,13 +46,13 @@ def register_domain(domain: Domain) -> None:
         raise VbsixError(problem)
     taken = _registered.get(domain.name)
     if taken is not domain and domain.name in (*available_domains(), *FROM_FILES):
-        raise VbsixError(f"the domain name {domain.name!r} is taken. Taken: {', '.join(available_domains())}.")
+        raise VbsixError(_taken(domain))
     _registered[domain.name] = domain
 
 
 def declaration_problems(domain: Domain) -> Iterator[str]:
     """What is wrong with what a domain declares of itself."""
-    kind = type(domain).__name__
+    kind = type(getattr(domain, "language", domain)).__name__
     name, tokens = getattr(domain, "name", None), getattr(domain, "tokens", None)
     if not isinstance(name, str) or not name:
         yield f"{kind}.name must be a text that names the domain, not {name!r}."
@@ -95,16 +95,26 @@ def import_domain(name: str) -> Domain:
 
 
 def as_domain(domain: Any) -> Domain:
-    """A domain given as itself, by name, as its class, or as a class that `PythonDomain` takes."""
+    """A domain given as itself, by name, as its class, or as a class that `PythonDomain` takes.
+
+    A plain-Python one must not have the name of a built-in one, as which its worlds would be drawn.
+    """
     if isinstance(domain, str):
         return import_domain(domain)
     if isinstance(domain, type) and issubclass(domain, Domain):
-        return domain()
-    if isinstance(domain, Domain):
-        return domain
+        domain = domain()
     from vbsix.domains.python import PythonDomain
 
-    return PythonDomain(domain)
+    domain = domain if isinstance(domain, Domain) else PythonDomain(domain)
+    if domain.name in {**BUILT_IN, **FROM_FILES} and isinstance(domain, PythonDomain):
+        raise VbsixError(_taken(domain))
+    return domain
+
+
+def _taken(domain: Domain) -> str:
+    kind = type(getattr(domain, "language", domain)).__name__
+    taken = ", ".join(sorted({*available_domains(), *FROM_FILES}))
+    return f"{kind}: the domain name {domain.name!r} is taken; give the class another `name`. Taken: {taken}."
 
 
 def origin_of(name: str) -> str | None:

@@ -33,6 +33,7 @@ from vbsix.search.sharding import sharded_map
 from vbsix.utilities.displays import display_html
 from vbsix.utilities.errors import UnknownName, VbsixError, naming
 from vbsix.utilities.files import checksum, sha256, write_tensors
+from vbsix.utilities.renaming import renamed
 from vbsix.utilities.trees import choose
 
 CRITIC = "critic"
@@ -71,6 +72,7 @@ class Parser:
     def _repr_html_(self) -> str:
         return display_html("parser", self)
 
+    @renamed(world="context", utterances="instructions")
     def parse(
         self,
         context: Any,
@@ -239,7 +241,7 @@ class Parser:
         if not 1 <= len(utterances) <= MOST_UTTERANCES:
             raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
         _require_words(utterances)
-        with naming("world"):
+        with naming("context"):
             world = self.domain.world_text(world)
             self.domain.parse_world(world)
         return Example("", world, tuple(utterances), None)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from vbsix.parsing.parser import Parser
 from vbsix.search.prediction import Parse
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.renaming import note_old_name
 
 
 class Answering(NamedTuple):
@@ -68,6 +69,9 @@ def _check_request(request: Any) -> tuple[Any, list[str]]:
         raise VbsixError('expected an object such as {"context": "...", "instructions": ["..."]}.')
     if not {"context", "world"} & request.keys():
         raise VbsixError('"context" is missing.')
+    for old, new in (("world", "context"), ("utterances", "instructions")):
+        if old in request and new not in request:
+            note_old_name(json.dumps(old), json.dumps(new))
     context = request.get("context", request.get("world"))
     instructions = request.get("instructions", request.get("utterances"))
     if not isinstance(instructions, list) or not all(isinstance(instruction, str) for instruction in instructions):
@@ -80,4 +84,7 @@ def to_json(found: Parse, min_confidence: float) -> dict[str, Any]:
     abstained = found.confidence < min_confidence
     withheld = {"readings": []} if abstained else {}
     names = {"context": found.context, "instructions": found.instructions}
-    return {"format": 1, "abstained": abstained, "confidence": found.confidence, **names, **asdict(found), **withheld}
+    answer = {"format": 1, "abstained": abstained, "confidence": found.confidence, **names, **asdict(found)}
+    for reading, written in zip(found.readings, answer["readings"], strict=True):
+        written["denotations"] = reading.denotations
+    return {**answer, **withheld}

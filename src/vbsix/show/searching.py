@@ -20,6 +20,7 @@ from vbsix.show.inspection import FoundProgram, Inspection, SeenIteration, inspe
 from vbsix.show.svg import draw_search
 from vbsix.utilities.errors import UnknownName, VbsixError, naming
 from vbsix.utilities.jax_settings import prepare_jax
+from vbsix.utilities.renaming import renamed
 
 EXTRACTED = 512
 """Programs extracted. Many prefixes are equally probable under a uniform policy, and a small beam would lose some."""
@@ -66,10 +67,11 @@ class Search:
         return search_html(self)
 
 
+@renamed(world="context", utterances="instructions")
 def search_programs(
     domain: Any,
-    world: Any,
-    utterances: Sequence[str],
+    context: Any,
+    instructions: Sequence[str],
     target: Any,
     *,
     parser: Parser | None = None,
@@ -86,8 +88,8 @@ def search_programs(
 
     Args:
         domain: a domain, its name, or a class that `PythonDomain` takes.
-        world: the world before the first instruction, in its text form or as JSON.
-        utterances: the instructions.
+        context: the world before the first instruction, in its text form or as JSON.
+        instructions: the instructions in their order.
         target: the world after the last instruction, in its text form or as JSON.
         parser: its policy searches.
         space: whether states with the same execution result are merged.
@@ -105,32 +107,33 @@ def search_programs(
         raise VbsixError(f"the parser was trained for {parser.domain.name}, not for {language.name}.")
     if parser:
         language = parser.domain
-    _check(utterances, space, beam, epsilon, limit)
-    with naming("world"):
-        start_text = language.world_text(world)
+    _check(instructions, space, beam, epsilon, limit)
+    with naming("context"):
+        start_text = language.world_text(context)
         start = language.parse_world(start_text)
     with naming("target"):
         end_text = language.world_text(target)
         end = language.parse_target(end_text)
     learned = None
     if parser:
-        learned = parser.policy, parser.words.vectors, parser.word_ids(utterances, len(utterances))
+        learned = parser.policy, parser.words.vectors, parser.word_ids(instructions, len(instructions))
     extracted = min(EXTRACTED, beam * len(language.tokens))
     config = SearchConfig(space=space, beam=beam, selection="epsilon-greedy", epsilon=epsilon, program_beam=extracted)
     with language.alone():
-        programs, graph = _compiled_search(language, len(utterances), config)(start, end, jax.random.key(seed), learned)
+        search = _compiled_search(language, len(instructions), config)
+        programs, graph = search(start, end, jax.random.key(seed), learned)
         best = jax.tree.map(lambda leaf: leaf[:MOST_PROGRAMS], jax.block_until_ready(programs))
         language.raise_failure()
         inspection = inspect_search(language, graph, best, space=space, limit=limit)
     name = parser.config.name if parser else "uniform"
-    return Search(start_text, end_text, tuple(utterances), name, beam, inspection)
+    return Search(start_text, end_text, tuple(instructions), name, beam, inspection)
 
 
-def _check(utterances: Sequence[str], space: str, beam: int, epsilon: float, limit: int) -> None:
+def _check(instructions: Sequence[str], space: str, beam: int, epsilon: float, limit: int) -> None:
     if space not in ("program", "execution"):
         raise UnknownName("space", space, ("program", "execution"))
-    if isinstance(utterances, str) or not utterances:
-        raise VbsixError("utterances: expected a list with at least one instruction.")
+    if isinstance(instructions, str) or not instructions:
+        raise VbsixError("instructions: expected a list with at least one instruction.")
     if not 1 <= beam <= MOST_BEAM:
         raise VbsixError(f"beam: expected 1 to {MOST_BEAM}, not {beam}.")
     if not 0 <= epsilon <= 1:
