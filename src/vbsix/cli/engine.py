@@ -1,4 +1,4 @@
-"""Where commands compute: in this process, or on a Ray cluster."""
+"""Where commands compute: in this process, in several processes that train one run, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vbsix.utilities.errors import UnknownName, VbsixError
+from vbsix.utilities.processes import Peers
 
 if TYPE_CHECKING:
     from vbsix.cluster.connection import Cluster
@@ -28,6 +29,35 @@ Cpus = Annotated[int | None, typer.Option(min=1, help="With --engine ray: the CP
 Gpus = Annotated[
     float | None, typer.Option(min=0, help="With --engine ray: the GPUs of a task, such as 0.5; 0 by default.")
 ]
+
+Distributed = Annotated[
+    bool,
+    typer.Option(
+        "--distributed",
+        help="Train one run with several processes; each is started with this command. JAX finds the others in a job "
+        "of Slurm, Open MPI or Kubernetes; elsewhere, give --coordinator, --processes and --process.",
+    ),
+]
+Coordinator = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="With --distributed: where process 0 listens.")
+]
+Processes = Annotated[int | None, typer.Option(min=1, help="With --distributed: how many processes there are.")]
+ProcessNumber = Annotated[
+    int | None, typer.Option("--process", min=0, help="With --distributed: the number of this process, from 0 on.")
+]
+
+
+def choose_peers(
+    distributed: bool, coordinator: str | None, processes: int | None, process: int | None
+) -> Peers | None:
+    """How this process finds those that it trains a run with; None for a process that is alone."""
+    if not distributed:
+        if any(given is not None for given in (coordinator, processes, process)):
+            raise VbsixError("--coordinator, --processes and --process are for --distributed.")
+        return None
+    if process is not None and processes is not None and process >= processes:
+        raise VbsixError(f"--process {process}: {processes} processes have the numbers 0 to {processes - 1}.")
+    return Peers(coordinator, processes, process)
 
 
 def choose_cluster(
