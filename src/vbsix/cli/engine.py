@@ -74,17 +74,17 @@ def choose_cluster(
     """
     if engine not in (LOCAL, RAY):
         raise UnknownName("engine", engine, [LOCAL, RAY])
+    for folder in folders:
+        if folder and re.match("[a-z0-9+.-]{2,}:/", str(folder)):
+            raise VbsixError(
+                f"{folder}: a URL. Give a folder that all nodes share, such as one on NFS or a mounted bucket."
+            )
     if engine == LOCAL:
         if any(given is not None for given in (address, cpus, gpus)):
             raise VbsixError("--address, --cpus and --gpus are for --engine ray.")
         return None
     from vbsix.cluster.connection import Cluster, import_ray
 
-    for folder in folders:
-        if folder and re.match("[a-z0-9+.-]{2,}:/", str(folder)):
-            raise VbsixError(
-                f"{folder}: a URL. Give a folder that all nodes share, such as one on NFS or a mounted bucket."
-            )
     import_ray()  # before anything is written
     return Cluster(address, cpus or 1, gpus or 0.0)
 

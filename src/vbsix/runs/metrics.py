@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ class MetricsFile:
     def __init__(self, path: Path, step: int):
         self.kept = [row for row in read_metrics(path) if row["step"] < step]
         write_bytes(path, _to_lines(self.kept).encode())
-        self._files = ExitStack()
+        self._path, self._files = path, ExitStack()
         self._events = None
         if writes_files():
             self._file = self._files.enter_context(path.open("a", encoding="utf-8"))
@@ -79,13 +79,20 @@ class MetricsFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._files.close()
+        with suppress(OSError):  # all rows are written, or else a full disk has been reported
+            self._files.close()
 
     def write(self, rows: Sequence[Row]) -> None:
-        if self._events:
+        if not self._events:
+            return
+        try:
             self._file.write(_to_lines(rows))
             self._file.flush()
             self._events.write(rows)
+        except OSError as error:
+            raise OSError(
+                error.errno, error.strerror, str(self._path)
+            ) from error  # a full disk does not say which file
 
 
 def read_metrics(path: Path) -> list[Row]:

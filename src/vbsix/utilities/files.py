@@ -101,8 +101,8 @@ def sha256(content: bytes) -> str:
 
 def remove_file(path: Path) -> None:
     """Removes a file, if it is there. Of several processes that compute together, one removes it."""
-    if writes_files():
-        path.unlink(missing_ok=True)
+    if writes_files() and path.exists():
+        path.unlink()
 
 
 def rename_folder(beside: Path, final: Path) -> None:
