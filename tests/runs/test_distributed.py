@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -134,6 +135,32 @@ def test_when_one_process_dies_the_other_ends_and_the_run_is_intact(tmp_path, ki
     )
 
 
+FILLS_UP = """
+import errno, os
+from vbsix.cli import main
+
+sync, calls = os.fsync, []
+
+def fills_up(descriptor):
+    calls.append(sync(descriptor))
+    if len(calls) > 12:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+os.fsync = fills_up
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_all_processes_and_spares_the_checkpoint(tmp_path):
+    first, second = start_two(*ENDLESS, f"--out={tmp_path / 'run'}", code=FILLS_UP)
+    one, other = end(first), end(second)
+    assert one.code == 2
+    assert re.search(r"error: \S*step-\d+\S*: No space left on device\n$", one.err)
+    assert other.code != 0
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*/manifest.json"))
+
+
 @pytest.mark.slow
 def test_what_keeps_one_process_from_starting_is_a_message_of_all(tmp_path):
     (tmp_path / "run").mkdir()
@@ -152,6 +179,16 @@ def test_a_batch_that_cannot_be_divided_is_a_message_and_nothing_is_written(tmp_
         assert ended.code == 2
         assert "training.batch=3 cannot be divided evenly among 2 processes" in ended.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_processes_with_other_settings_are_refused(tmp_path):
+    joining = f"--out={tmp_path / 'run'}", "--distributed", f"--coordinator={free_address()}", "--processes=2"
+    rates = [f"--set=training.learning_rate={rate}" for rate in (0.1, 0.2)]
+    both = [start(*NEW, rate, *joining, f"--process={number}") for number, rate in enumerate(rates)]
+    for number, ended in enumerate(map(end, both)):
+        assert ended.code == 2
+        assert f"error: process {1 - number} has other settings, data or checkpoints than this one." in ended.err
 
 
 SOON = "from vbsix.utilities import processes; processes.WAIT_SECONDS = 3; from vbsix.cli import main; main()"

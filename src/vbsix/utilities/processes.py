@@ -162,4 +162,9 @@ def _gather(value: Any) -> np.ndarray:
     shape = jax.process_count(), *np.shape(value)
     each = NamedSharding(mesh, PartitionSpec("process"))
     spread = jax.make_array_from_single_device_arrays(shape, each, [own])
-    return np.asarray(jax.jit(lambda array: array, out_shardings=NamedSharding(mesh, PartitionSpec()))(spread))
+    return np.asarray(jax.jit(_same, out_shardings=NamedSharding(mesh, PartitionSpec()))(spread))
+
+
+def _same(array: Any) -> Any:
+    """Named, so that it is compiled once."""
+    return array
