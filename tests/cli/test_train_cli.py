@@ -112,6 +112,7 @@ def test_ctrl_c_saves_and_says_how_to_continue(tmp_path):
         (["--data=missing"], "missing: no such folder; give a folder with SCONE's files, a file of JSON lines"),
         (["--data=."], "tangrams-train.tsv: no such file"),
         (["--config=missing.toml"], "missing.toml: no such file"),
+        (["--out=s3://bucket/run"], "s3:/bucket/run: a URL. Give a folder"),
         (["--resume=."], ".: holds no run"),
         (["--resume=.", "--seeds=3"], "--resume continues a run as it was begun"),
         (["--resume=.", "--set=search.beam=3"], "--resume continues a run as it was begun"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import jax.numpy as jnp
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
@@ -60,6 +62,19 @@ def test_an_unfinished_line_is_passed_over_and_a_wrong_one_is_an_error(tmp_path)
         path.write_text(f'{{"step": 1, "seed": 0}}\n{wrong}\n')
         with pytest.raises(VbsixError, match=r"metrics\.jsonl:2: not a row of metrics"):
             read_metrics(path)
+
+
+@pytest.mark.parametrize("which", ["_file", "_events"])
+def test_a_full_disk_is_reported_with_the_file(tmp_path, which):
+    path = tmp_path / "metrics.jsonl"
+    with (
+        pytest.raises(OSError, match=r"No space left on device: .*metrics\.jsonl"),
+        MetricsFile(path, 0) as file,
+        open("/dev/full", "wb") as full,
+    ):
+        written = getattr(file, which)
+        os.dup2(full.fileno(), getattr(written, "_file", written).fileno())
+        file.write([row(1)])
 
 
 def test_tensorboard_sees_each_metric_of_each_seed_once(tmp_path):

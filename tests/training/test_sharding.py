@@ -18,6 +18,7 @@ from vbsix.domains.registry import get_domain
 from vbsix.evaluation.accuracy import predict_batch
 from vbsix.search import sharding
 from vbsix.training.chunk import Members, create_learners, train_chunk
+from vbsix.utilities.errors import VbsixError
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +51,7 @@ def compare(method: str):
     """Run in a process of its own, which sees several devices."""
     (*sharded, tokens), taken = train_and_predict(method)
     assert (jax.device_count(), taken) == (DEVICES, DEVICES)
-    sharding.count_devices = lambda domain, size: 1
+    sharding.count_devices = lambda *_, **__: 1
     jax.clear_caches()
     (*alone, expected), taken = train_and_predict(method)
     assert taken == 1
@@ -93,7 +94,7 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path):
 
 
 def test_a_batch_is_sharded_evenly_unless_the_domain_has_callbacks(monkeypatch):
-    monkeypatch.setattr(jax, "device_count", lambda: 6)
+    monkeypatch.setattr(sharding, "_devices", lambda everywhere: [[None] * 6])
     domain, own = get_domain("tangrams"), PythonDomain(Counter)
     assert [sharding.count_devices(domain, size) for size in (8, 1, 64, 12, 7)] == [4, 1, 4, 6, 1]
     assert sharding.count_devices(own, 12) == 6
@@ -101,6 +102,19 @@ def test_a_batch_is_sharded_evenly_unless_the_domain_has_callbacks(monkeypatch):
     assert sharding.count_devices(own, 12) == 1
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert sharding.count_devices(domain, 12) == 1
+
+
+def test_a_batch_is_divided_among_all_processes(monkeypatch):
+    domain = get_domain("tangrams")
+    monkeypatch.setattr(
+        sharding, "_devices", lambda everywhere: [[None] * 4, [None] * 3] if everywhere else [[None] * 4]
+    )
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+        assert [sharding.count_devices(domain, size) for size in (8, 12, 2)] == [2, 3, 1], "of each process"
+        with pytest.raises(VbsixError, match=r"training\.batch=7 cannot be divided evenly among 2 processes"):
+            sharding.count_devices(domain, 7)
+    assert sharding.count_devices(domain, 8, everywhere=False) == 1
 
 
 class Counter:

@@ -25,6 +25,7 @@ from vbsix.cli.serve import serve
 from vbsix.cli.train import train
 from vbsix.cli.write_report import report
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.processes import end_process
 from vbsix.utilities.renaming import note_old_name
 
 app = typer.Typer(
@@ -94,4 +95,4 @@ def main(prog_name: str = "vbsix") -> None:
 
 def _fail(message: str) -> NoReturn:
     typer.echo(typer.style("error: ", fg="red", bold=True) + message, err=True)
-    sys.exit(2)
+    end_process(2)

@@ -75,7 +75,7 @@ def parse(
         raise VbsixError("give --context and instructions, or neither to read requests from standard input.")
     if (source is None) != (target is None) or (source and utterances):
         raise VbsixError("give --input and --output together, and then neither --context nor instructions.")
-    how, cluster = Answering(best, min_confidence), choose_cluster(engine, address, cpus, gpus, model)
+    how, cluster = Answering(best, min_confidence), choose_cluster(engine, address, cpus, gpus, model, target)
     if cluster and not source:
         raise VbsixError("--engine ray parses files: give --input and --output.")
     parser = load(model, seed, domain=own_domain(domain))

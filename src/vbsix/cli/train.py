@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from vbsix.cli.domains import complete_domain, own_domain
-from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster, connected
+from vbsix.cli.engine import (
+    LOCAL,
+    Address,
+    Coordinator,
+    Cpus,
+    Distributed,
+    Engine,
+    Gpus,
+    Processes,
+    ProcessNumber,
+    choose_cluster,
+    choose_peers,
+    connected,
+)
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
@@ -126,6 +139,10 @@ def train(
     address: Address = None,
     cpus: Cpus = None,
     gpus: Gpus = None,
+    distributed: Distributed = False,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process: ProcessNumber = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors alone.")] = False,
 ) -> None:
     """Train a parser. Without arguments: on the built-in corpus, in a few minutes.
@@ -150,6 +167,9 @@ def train(
     that share compiled code form a group and are trained side by side; groups are trained one after the other. With
     --engine ray, each group is a task on a Ray cluster, whose nodes share the sweep's folder.
 
+    With --distributed, each batch is divided among the devices of all processes. All processes must see the same
+    folders; process 0 writes. --resume continues with any number of processes.
+
     Examples: vbsix train scene --data data --seeds 6 --out runs/scene --set search.beam=64; vbsix train --seeds 3
     --vary training.learning_rate=0.001,0.0003
     """
@@ -170,8 +190,16 @@ def train(
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
     from vbsix.runs.teachers import find_teachers
     from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching
+    from vbsix.utilities.processes import joined, writes_files
 
     cluster = choose_cluster(engine, address, cpus, gpus, out, resume)
+    peers = choose_peers(distributed, coordinator, processes, process)
+    held = resume and (is_sweep(resume) or is_staged(resume) or is_teaching(resume))
+    if peers and (cluster or vary or folds or rounds or stages or dry_run or held or not (out or resume)):
+        raise VbsixError(
+            "--distributed trains one run in a folder that is given: it needs --out or --resume, and does not go with "
+            "sweeps, --rounds, --stages, --dry-run and --engine ray."
+        )
     own = own_domain(domain)
     if cluster and (rounds or not (vary or folds or (resume and is_sweep(resume)))):
         raise VbsixError("--engine ray trains sweeps: give --vary or --folds, or --resume with a sweep.")
@@ -179,7 +207,8 @@ def train(
         begun = data, dev, method, recipe, variant, seeds, out, config, settings, start, stages
         if any((*begun, vary, folds, rounds, teachers, dry_run)):
             raise VbsixError(
-                "--resume continues a run as it was begun; it takes only --steps, --engine and --quiet besides."
+                "--resume continues a run as it was begun; it takes only --steps, --engine, --distributed and --quiet "
+                "besides."
             )
         if is_sweep(resume):
             if steps:
@@ -189,7 +218,8 @@ def train(
             if steps:
                 raise VbsixError("--steps: stages cannot be trained further.")
             return (finish_stages if is_staged(resume) else finish_teaching)(resume, own, quiet)
-        run, dataset = reopen_run(resume, own, steps=steps)
+        with joined(peers):
+            run, dataset = reopen_run(resume, own, steps=steps)
     else:
         continued = open_source(start, own) if start else None
         if continued and any((method, recipe, variant)):
@@ -242,7 +272,9 @@ def train(
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)
         run = Run(folder, chosen, numbers, source, teachers=taught_by)
-        dataset = create_run(run, words=words, start=begin)
+        with joined(peers):
+            dataset = create_run(run, words=words, start=begin)
+    quiet = quiet or not writes_files()
     display = create_display([run], quiet)
     if not quiet:
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"
@@ -254,9 +286,9 @@ def train(
             trained = train_to_end(run, dataset, display)
         measured = measure_run(run, dataset, trained)
     except (Interrupted, KeyboardInterrupt) as stopped:
-        typer.echo(
-            str(stopped) or f"Stopped before the result was measured. Continue with: {resume_command(run)}", err=True
-        )
+        if writes_files():
+            again = f"Stopped before the result was measured. Continue with: {resume_command(run)}"
+            typer.echo(str(stopped) or again, err=True)
         raise typer.Exit(130) from None
     if not quiet:
         print_report(run, dataset, trained, measured)

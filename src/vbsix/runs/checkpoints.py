@@ -18,6 +18,7 @@ from vbsix.models.heads import Networks
 from vbsix.training.step import Learner
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, read_tensors, rename_folder, sha256, write_json, write_tensors
+from vbsix.utilities.processes import writes_files
 
 KEPT = 2
 """How many checkpoints of a run are kept: the last one, and the one before should that be damaged."""
@@ -40,7 +41,7 @@ LONG = 40
 def save_checkpoint(
     folder: Path, step: int, learners: Learner, seeds: Sequence[int], origin: Origin, progress: Mapping[str, Any]
 ) -> Path:
-    """Writes a checkpoint and removes those that are too old.
+    """Writes a checkpoint and removes those that are too old. Of several processes that compute together, one writes.
 
     Args:
         folder: where the checkpoints of a run are.
@@ -51,6 +52,8 @@ def save_checkpoint(
         progress: what else the run must know to go on, as JSON.
     """
     final = folder / _name(step)
+    if not writes_files():
+        return final
     beside = folder / f".{final.name}.part"
     for left_over in folder.glob(".step-*.part"):  # of a run that was killed while it wrote
         shutil.rmtree(left_over)

@@ -23,6 +23,7 @@ from rich.table import Table
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.folder import Run
 from vbsix.runs.metrics import Row
+from vbsix.utilities.processes import writes_files
 
 SHARES = {"hit": "hit", "hit_longest": "hit, longest"}
 """Metrics that are shown as percentages, and their headings."""
@@ -186,7 +187,8 @@ class NotebookDisplay(LiveDisplay):
 
 def create_display(runs: Sequence[Run], quiet: bool) -> QuietDisplay:
     """What suits the place where the output goes."""
-    console = Console(stderr=quiet, highlight=False, markup=False)
+    quiet = quiet or not writes_files()
+    console = Console(stderr=quiet, quiet=not writes_files(), highlight=False, markup=False)
     if quiet:
         return QuietDisplay(runs, console)
     if console.is_jupyter:

@@ -10,6 +10,7 @@ from vbsix.evaluation.spurious import Shares, predict_longest, spurious_shares
 from vbsix.runs.calibration import calibrate_run
 from vbsix.runs.folder import Run, resume_command, save_result
 from vbsix.runs.loop import Interrupted, Observer, Trained, train
+from vbsix.utilities.processes import any_process
 
 
 class Measured(NamedTuple):
@@ -25,7 +26,7 @@ class Measured(NamedTuple):
 def train_to_end(run: Run, dataset: Dataset, observer: Observer) -> Trained:
     """Trains a run to its last step; a wish to stop that comes with that step counts too."""
     trained = train(run, dataset, observer)
-    if observer.wants_to_stop():
+    if any_process(observer.wants_to_stop()):
         raise Interrupted(f"Stopped before the result was measured. Continue with: {resume_command(run)}")
     return trained
 

@@ -26,12 +26,14 @@ from vbsix.domains.no_ops import without_no_ops
 from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
+from vbsix.search.sharding import count_devices
 from vbsix.training.chunk import learner_shapes
 from vbsix.training.step import Learner
 from vbsix.training.symmetry import make_renaming
 from vbsix.utilities.errors import UnknownName, VbsixError
-from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
+from vbsix.utilities.files import read_json, read_tensors, remove_file, write_json, write_tensors
 from vbsix.utilities.machine import environment
+from vbsix.utilities.processes import is_distributed, writes_files
 
 SWEEP_FILE, STAGES_FILE, TEACHING_FILE = "sweep.json", "stages.json", "teaching.json"
 """The files that describe the sweep, the stages or the teaching of a folder; the runs are in folders inside."""
@@ -156,13 +158,14 @@ def create_run(
 ) -> Dataset:
     """Makes the folder of a new run and reads its data, unless that is given."""
     require_unused(run.folder)
-    if run.start.exists():  # left by a call that was killed
-        run.start.unlink()
+    remove_file(run.start)  # left by a call that was killed
     if dataset is None:
         dataset = read_dataset(run, domain, words)
         warn_about_run(run, dataset)
+    if is_distributed():
+        count_devices(dataset.domain, run.config.training.batch)  # raises now, and not when the folder is there
     if run.config.training.symmetry:
-        make_renaming(dataset.domain, dataset.words)  # raises now, and not when the folder is there
+        make_renaming(dataset.domain, dataset.words)  # raises now, too
     description = {
         "vbsix": __version__,
         "seeds": list(run.seeds),
@@ -184,6 +187,8 @@ def create_run(
 
 def require_unused(folder: Path) -> None:
     """Refuses a folder that holds a run, a sweep, stages or a teaching."""
+    if not writes_files():  # the process that writes may be faster, and have written already
+        return
     for file in ("run.json", STAGES_FILE, SWEEP_FILE, TEACHING_FILE):
         if (folder / file).exists():
             raise VbsixError(f"{folder}: is in use already; give another folder, or continue it with --resume.")
@@ -204,7 +209,7 @@ def extend_run(run: Run, steps: int) -> Run:
     extended = dataclasses.replace(run.config, training=dataclasses.replace(before, steps=steps))
     if steps > before.steps:
         for file in ("result.json", "confidence.json"):  # of the policies so far
-            (run.folder / file).unlink(missing_ok=True)
+            remove_file(run.folder / file)
     description = read_json(run.folder / "run.json")
     write_json(run.folder / "run.json", {**description, "config": dataclasses.asdict(extended)})
     return dataclasses.replace(run, config=extended)

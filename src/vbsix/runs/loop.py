@@ -36,6 +36,7 @@ from vbsix.training.chunk import learner_shapes, learners_at_once, train_chunk
 from vbsix.training.step import Learner
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import sha256
+from vbsix.utilities.processes import any_process, require_agreement
 
 CHUNK_ON_CPU = 5
 """Most steps of a chunk on a CPU, where six seeds at the paper's sizes take up to a second for one."""
@@ -105,6 +106,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
     group = Group(runs, datasets)
     state = _restore(group)
     first = state.step
+    require_agreement({"step": first, "origins": state.origins, "run": dataclasses.asdict(config.run)})
     members, vectors, examples, renaming, teachers = replicate(group.inputs(), domain, batch)
     at_once = learners_at_once([run.seeds for run in runs])
     watch = _Stopwatch(state.seconds)
@@ -126,7 +128,8 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                     save_best(run, best)
                     bests[place] = best
                 observer.on_evaluation(state.step, join_accuracies(accuracies))
-                if state.step > first and observer.wants_to_stop():  # even a run without time left makes progress
+                # Even a run without time left makes progress.
+                if state.step > first and any_process(observer.wants_to_stop()):
                     _stop(group, state, watch, failed)
             if evaluates or _due(config.run.log_every, state.step, last):
                 rows: list[Row] = []
@@ -181,7 +184,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                 pending.add(group.part(sums, place))
             state.step = stop
             observer.on_progress(stop)
-            if observer.wants_to_stop():
+            if any_process(observer.wants_to_stop()):
                 _stop(group, state, watch, failed)
             if _due(config.run.checkpoint_every, stop, last):
                 _save(group, state, watch, failed)

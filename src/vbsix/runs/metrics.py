@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from vbsix.runs.tensorboard import EventFile
 from vbsix.training.objective import Metrics
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import write_bytes
+from vbsix.utilities.processes import writes_files
 
 Row = dict[str, Any]
 """The metrics of one seed over the steps since its row before, with the accuracy where it was measured."""
@@ -56,7 +58,8 @@ class PendingMetrics:
 class MetricsFile:
     """`metrics.jsonl` and TensorBoard's event file beside it.
 
-    Rows from `step` on, which a resumed run writes again, are taken out first.
+    Rows from `step` on, which a resumed run writes again, are taken out first. Of several processes that compute
+    together, one writes.
 
     Attributes:
         kept: the rows that were there already.
@@ -65,21 +68,31 @@ class MetricsFile:
     def __init__(self, path: Path, step: int):
         self.kept = [row for row in read_metrics(path) if row["step"] < step]
         write_bytes(path, _to_lines(self.kept).encode())
-        self._file = path.open("a", encoding="utf-8")
-        self._events = EventFile(path.parent)
-        self._events.write(self.kept)
+        self._path, self._files = path, ExitStack()
+        self._events = None
+        if writes_files():
+            self._file = self._files.enter_context(path.open("a", encoding="utf-8"))
+            self._events = self._files.enter_context(closing(EventFile(path.parent)))
+            self._events.write(self.kept)
 
     def __enter__(self) -> MetricsFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._events.close()
-        self._file.close()
+        with suppress(OSError):  # all rows are written, or else a full disk has been reported
+            self._files.close()
 
     def write(self, rows: Sequence[Row]) -> None:
-        self._file.write(_to_lines(rows))
-        self._file.flush()
-        self._events.write(rows)
+        if not self._events:
+            return
+        try:
+            self._file.write(_to_lines(rows))
+            self._file.flush()
+            self._events.write(rows)
+        except OSError as error:
+            raise OSError(
+                error.errno, error.strerror, str(self._path)
+            ) from error  # a full disk does not say which file
 
 
 def read_metrics(path: Path) -> list[Row]:

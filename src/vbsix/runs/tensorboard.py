@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,11 +14,15 @@ class EventFile:
     """The one event file of a run, with a tag for each metric and seed; one that is there already is replaced."""
 
     def __init__(self, folder: Path):
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        from tensorboard.compat.proto.event_pb2 import Event  # pyright: ignore[reportAttributeAccessIssue]
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
         for old in folder.glob("events.out.tfevents.*"):
             old.unlink()
-        self._writer = EventFileWriter(str(folder))
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
+        self._file = (folder / name).open("wb")  # TensorBoard's own writer has a thread, whose errors are tracebacks
+        self._records = RecordWriter(self._file)
+        self._add(Event(wall_time=time.time(), file_version="brain.Event:2"))
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Adds rows of `metrics.jsonl`."""
@@ -25,11 +31,14 @@ class EventFile:
 
         for row in rows:
             values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(row)]
-            self._writer.add_event(Event(wall_time=time.time(), step=row["step"], summary=Summary(value=values)))
-        self._writer.flush()
+            self._add(Event(wall_time=time.time(), step=row["step"], summary=Summary(value=values)))
+        self._file.flush()
 
     def close(self) -> None:
-        self._writer.close()
+        self._file.close()
+
+    def _add(self, event: Any) -> None:
+        self._records.write(event.SerializeToString())
 
 
 def scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

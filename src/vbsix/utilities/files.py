@@ -15,13 +15,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.processes import writes_files
 
 FORMAT = 1
 """Version of all the files that we write."""
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file beside its final name, then renames it."""
+    """Writes a file beside its final name, then renames it. Of several processes that compute together, one writes."""
+    if not writes_files():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.part")
     try:
@@ -94,6 +97,12 @@ def checksum(tensors: Mapping[str, np.ndarray]) -> str:
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def remove_file(path: Path) -> None:
+    """Removes a file, if it is there. Of several processes that compute together, one removes it."""
+    if writes_files() and path.exists():
+        path.unlink()
 
 
 def rename_folder(beside: Path, final: Path) -> None:
