@@ -268,6 +268,10 @@ def test_the_built_in_models_get_the_examples_right(domain):
     [
         ("tangrams", "1:0 2:1", "swap the first and fourth figures", "there is no place 4"),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the second beaker", "beaker 2 is empty"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "pour the first beaker into the last one", "beaker 7 is full"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pp", "pour the green beaker into the last one", "room for 2, not 3"),
+        ("alchemy", "1:g 2:_ 3:yo 4:_ 5:rr 6:y 7:pp", "pour the first beaker into the last one", None),
+        ("alchemy", "1:o 2:y 3:_ 4:g 5:g 6:y 7:ggg", "pour out one part of the last green chemical", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "mix the first beaker", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the first beaker", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "please book a flight to Paris", None),
