@@ -97,11 +97,13 @@ class Parse:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The readings grouped by their last world, the most probable reading's first."""
+        """The readings grouped by their last world, the group of the best reading first, then by confidence."""
         groups: dict[str, list[Reading]] = {}
         for reading in self.readings:
             groups.setdefault(reading.worlds[-1], []).append(reading)
-        return tuple(Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items())
+        best, *others = [Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items()] or [None]
+        others.sort(key=lambda outcome: -outcome.confidence)
+        return () if best is None else (best, *others)
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)
