@@ -86,11 +86,11 @@ class Preparation:
 def in_order(models: Iterable[Model]) -> list[Model]:
     """A model of each domain first, those of the smallest languages before others: they compile fastest."""
     domains = Counter[str]()
-    ranks = {}
+    ranked = []
     for model in models:
-        ranks[model] = domains[model.domain], len(model.parser.domain.tokens)
+        ranked.append((domains[model.domain], len(model.parser.domain.tokens), model))
         domains[model.domain] += 1
-    return sorted(ranks, key=ranks.__getitem__)
+    return [model for *_, model in sorted(ranked, key=lambda one: one[:2])]
 
 
 def compile_parses(model: Model, room: int) -> None:

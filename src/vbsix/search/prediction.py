@@ -101,9 +101,8 @@ class Parse:
         groups: dict[str, list[Reading]] = {}
         for reading in self.readings:
             groups.setdefault(reading.worlds[-1], []).append(reading)
-        best, *others = [Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items()] or [None]
-        others.sort(key=lambda outcome: -outcome.confidence)
-        return () if best is None else (best, *others)
+        outcomes = [Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items()]
+        return (*outcomes[:1], *sorted(outcomes[1:], key=lambda outcome: -outcome.confidence))
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)
