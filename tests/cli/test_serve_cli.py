@@ -75,6 +75,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for jobs in the background
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from vbsix.cli import main
 from vbsix.parsing import loading
 from vbsix.playground import models, preparing
@@ -84,7 +85,9 @@ def compile(*_):
     list(ThreadPoolExecutor().map(time.sleep, [30, 30]))
 
 loading.find_model = Path
-models.load_models = lambda paths, domain: {"model": None}
+language = SimpleNamespace(name="own", tokens=())
+model = models.Model("model", SimpleNamespace(domain=language))
+models.load_models = lambda paths, domain: {"model": model}
 preparing.compile_parses = preparing.compile_searches = lambda *_: None
 preparing.WHEN = compile
 sys.argv = ["vbsix", "serve", "run", "--port", "0"]

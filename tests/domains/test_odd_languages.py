@@ -602,3 +602,11 @@ def test_it_trains(language, tmp_path):
     assert all(row["hit"] > 0 for row in watcher.rows)
     assert watcher.rows[-1]["policy_loss"] < watcher.rows[0]["policy_loss"] or len(domain.tokens) == 1
     assert trained.accuracies["dev"]["all"] == [1.0, 1.0]
+
+
+def test_a_language_may_not_be_named_like_a_built_in_one():
+    """Its worlds would be drawn, and its data generated, as those of the other."""
+    named = type("Scene", (Click,), {})
+    with pytest.raises(VbsixError, match="scene: this is the name of a built-in domain"):
+        PythonDomain(named)
+    PythonDomain(type("Scene", (Click,), {"name": "theatre"}))

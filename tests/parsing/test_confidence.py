@@ -123,7 +123,10 @@ def test_readings_are_grouped_by_their_last_world():
     def reading(command: str, world: str, confidence: float) -> Reading:
         return Reading((command,), (command,), (0.5,), (world,), 0.5, confidence, 0.5)
 
-    one, two, three = reading("a", "1:0", 0.7), reading("b", "1:1", 0.2), reading("c", "1:0", 0.7)
-    outcomes = Parse("1:2", ("go",), (one, two, three), (), ()).outcomes
-    assert [(outcome.world, outcome.confidence) for outcome in outcomes] == [("1:0", 0.7), ("1:1", 0.2)]
+    one, two, three = reading("a", "1:0", 0.7), reading("b", "1:1", 0.1), reading("c", "1:0", 0.7)
+    four = reading("d", "1:3", 0.2)  # improbable by itself, but many programs lead there
+    outcomes = Parse("1:2", ("go",), (one, two, three, four), (), ()).outcomes
+    found = [(outcome.world, outcome.confidence) for outcome in outcomes]
+    assert found == [("1:0", 0.7), ("1:3", 0.2), ("1:1", 0.1)]
     assert outcomes[0].readings == (one, three)
+    assert Parse("1:2", ("go",), (), (), ()).outcomes == ()

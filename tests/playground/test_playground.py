@@ -25,7 +25,7 @@ from vbsix.playground.examples import EXAMPLES
 from vbsix.playground.feedback import Feedback
 from vbsix.playground.messages import AttentionRequest, ExplainRequest, FeedbackRequest
 from vbsix.playground.models import Model, load_models
-from vbsix.playground.preparing import Preparation, compile_searches
+from vbsix.playground.preparing import Preparation, compile_searches, in_order
 from vbsix.playground.searching import search
 
 pytestmark = pytest.mark.integration
@@ -69,7 +69,7 @@ def test_the_critic_s_window_is_the_last_two_instructions(models, count):
     listed, _ = search(model, ROW, TARGET, SAID[:count], space="execution", beam=64, critic=True)
     values = [state.value for state in listed.states if state.kind in ("beam", "pruned")]
     assert values and all(value is not None and 0 < value < 1 for value in values)
-    assert len(np.unique(values)) > 2
+    assert len(set(values)) > 2
     assert all(state.value is None for state in listed.states if state.kind in ("correct", "incorrect"))
 
 
@@ -124,18 +124,24 @@ def test_all_searches_are_compiled_behind_the_scenes(models, monkeypatch):
 
 def test_models_are_prepared_one_after_the_other(models, monkeypatch):
     told, compiled = [], []
-    monkeypatch.setattr("vbsix.playground.preparing.compile_parses", lambda model: compiled.append(model.name))
+    monkeypatch.setattr(
+        "vbsix.playground.preparing.compile_parses", lambda model, room: compiled.append((model.name, room))
+    )
     monkeypatch.setattr("vbsix.playground.preparing.compile_searches", lambda models: told.append("searches"))
     prepared = Preparation()
     assert prepared.words and prepared.words.startswith("loading the models (")
     prepared._prepare(lambda: models, told.append, lambda: told.append("failed"))
-    assert (compiled, prepared.ready, prepared.words) == ([MODEL, OTHER], set(models), None)
+    assert (compiled, prepared.ready, prepared.words) == ([(MODEL, 3), (OTHER, 3)], set(models), None)
     assert [line.partition(" after")[0] for line in told] == [
         f"{MODEL} is ready",
         f"{OTHER} is ready",
         "searches",
         "searches with any beam are ready",
     ]
+
+
+def test_one_model_of_each_domain_is_prepared_first(all_models):
+    assert [model.name for model in in_order(all_models.values())] == [MODEL, "alchemy", "scene", OTHER]
 
 
 def test_models_that_cannot_be_loaded_end_the_server():
@@ -268,6 +274,10 @@ def test_the_built_in_models_get_the_examples_right(domain):
     [
         ("tangrams", "1:0 2:1", "swap the first and fourth figures", "there is no place 4"),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the second beaker", "beaker 2 is empty"),
+        ("alchemy", "1:ggg 2:_ 3:_ 4:_ 5:_ 6:y 7:pppp", "pour the first beaker into the last one", "beaker 7 is full"),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pp", "pour the green beaker into the last one", "room for 2, not 3"),
+        ("alchemy", "1:g 2:_ 3:yo 4:_ 5:rr 6:y 7:pp", "pour the first beaker into the last one", None),
+        ("alchemy", "1:o 2:y 3:_ 4:g 5:g 6:y 7:ggg", "pour out one part of the last green chemical", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "mix the first beaker", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the first beaker", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "please book a flight to Paris", None),

@@ -11,7 +11,8 @@ from axe_playwright_python.sync_playwright import Axe
 from browser import open_browser
 
 from vbsix.cli import app
-from vbsix.show.report import SECTIONS
+from vbsix.evaluation.calibration import calibrate
+from vbsix.show.report import SECTIONS, _calibration, was_fitted
 
 pytestmark = pytest.mark.integration
 
@@ -73,6 +74,15 @@ def test_it_says_when_it_was_made_and_how_far_confidence_can_be_trusted(page):
     assert any("Calibration error: " in text for text in outline.texts["p"])
     assert any(re.fullmatch(r"\d+ to \d+%", text) for text in outline.texts["th"])
     assert any(text.startswith(("add: ", "remove: ", "swap: ")) for text in outline.texts["th"])
+
+
+def test_calibration_is_called_in_sample_where_it_is(tmp_path):
+    assert not was_fitted(tmp_path, "dev")  # the run has not ended
+    (tmp_path / "confidence.json").write_text("{}")
+    assert was_fitted(tmp_path, "dev") and not was_fitted(tmp_path, "held-out")
+    found = calibrate([0.9, 0.8], [True, False])
+    assert "was calibrated on this split" in _calibration(found, fitted=True)
+    assert "was calibrated on this split" not in _calibration(found, fitted=False)
 
 
 def test_mistakes_lead_into_the_playground(page):

@@ -91,10 +91,16 @@ def pour(machine: Machine):
     machine.require(colour_of(beaker) != 0, lambda: f"beaker {int(origin)} holds mixed colours")
     machine.require(
         amount(beaker) + amount(other) <= CAPACITY,
-        lambda: f"{int(amount(beaker))} more units do not fit into beaker {int(destination)}",
+        lambda: no_room(int(amount(beaker)), int(amount(other)), int(destination)),
     )
     both = other + (beaker << 3 * amount(other))
     return put(put(machine.world, origin, 0), destination, both), (origin, destination)
+
+
+def no_room(units: int, there: int, position: int) -> str:
+    """Why so many units do not fit into a beaker."""
+    room = CAPACITY - there
+    return f"beaker {position} is full" if room == 0 else f"beaker {position} has room for {room}, not {units}"
 
 
 def mix(machine: Machine):

@@ -35,6 +35,7 @@ from vbsix.domains.interning import (
     describe_error,
     freeze,
 )
+from vbsix.domains.names import BUILT_IN
 from vbsix.domains.symmetry import rename
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
@@ -89,6 +90,9 @@ class PythonDomain(Domain):
         self.language = language = make(language) if isinstance(language, type) else language
         _require_language(language)
         self.name = getattr(language, "name", type(language).__name__.lower())
+        if self.name in BUILT_IN:  # which decides on its pictures, data and settings
+            problem = "this is the name of a built-in domain. Rename the class, or give it another `name`."
+            raise InvalidDomain(self.name, [problem])
         self.tokens = tuple(language.tokens)
         self.max_tokens_per_instruction = language.max_tokens_per_instruction
         self.features = look = choose_features(language)

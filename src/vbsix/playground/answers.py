@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import random
 import re
 from collections import Counter
 from collections.abc import Iterable
 
 from vbsix.data.synthetic import Synthetic, generate
 from vbsix.data.synthetic.corpus import has_corpus
+from vbsix.domains.alchemy import COLOURS
 from vbsix.domains.execution import execute
 from vbsix.domains.names import base_name
 from vbsix.parsing.attention import attention
@@ -43,8 +45,9 @@ ROOMS = (3, MOST_UTTERANCES)
 """For how many utterances parses are compiled: a request takes the least of these, for it takes the least time."""
 WORLDS = 200
 """How many random worlds of a domain there are."""
-OTHER_WORLDS, LEAST_WORLDS = 48, 6
-"""In how many worlds an instruction is read to learn what it usually means, and in how many it must mean that."""
+OTHER_WORLDS, LEAST_WORLDS, LEAST_SHARE = 48, 6, 0.6
+"""In how many worlds an instruction is read to learn what it usually means; in how many it must mean that, and in what
+share of those in which it is understood."""
 
 
 @functools.cache
@@ -98,19 +101,41 @@ def answer_explain(model: Model, request: ExplainRequest) -> Explanation:
     try:
         execute(domain, request.world, _usual_meaning(model, request.utterance))
     except InvalidProgram as error:
-        return Explanation(reason=_in_plain_words(error.reason.removeprefix(f"{error.token}: "), model.domain))
+        reason = error.reason.removeprefix(f"{error.token}: ")
+        if not reason.startswith("needs "):  # "needs one beaker": here the instruction refers to it in another way
+            return Explanation(reason=_in_plain_words(reason, model.domain))
     return Explanation(reason=None)
 
 
 @functools.lru_cache(4096)
 def _usual_meaning(model: Model, utterance: str) -> str:
     """The command that an instruction has in most worlds in which it is understood; empty if there is none."""
-    rows = [one.row for one in random_rows(model.domain)[:OTHER_WORLDS]]
-    worlds = [str(row.worlds[place % len(row.worlds)]) for place, row in enumerate(rows)]
-    parses = model.parser.parse_many([(world, [utterance]) for world in worlds], room=ROOMS[0], begin=())
-    meanings = Counter(parse.readings[0].commands[0] for parse in parses if parse.understood)
-    command, count = meanings.most_common(1)[0] if meanings else ("", 0)
-    return command if count >= max(LEAST_WORLDS, meanings.total() / 2) else ""
+    for worlds in _other_worlds(model.domain):
+        parses = model.parser.parse_many([(world, [utterance]) for world in worlds], room=ROOMS[0], begin=())
+        meanings = Counter(parse.readings[0].commands[0] for parse in parses if parse.understood)
+        command, count = meanings.most_common(1)[0] if meanings else ("", 0)
+        if count >= max(LEAST_WORLDS, LEAST_SHARE * meanings.total()):
+            return command
+    return ""
+
+
+@functools.cache
+def _other_worlds(domain: str) -> list[list[str]]:
+    """Worlds of the corpus and, in alchemy, worlds in which every beaker can be poured into every other one."""
+    rows = [one.row for one in random_rows(domain)[:OTHER_WORLDS]]
+    corpus = [str(row.worlds[place % len(row.worlds)]) for place, row in enumerate(rows)]
+    return [corpus, _roomy_worlds()] if base_name(domain) == "alchemy" else [corpus]
+
+
+def _roomy_worlds() -> list[str]:
+    """One or two units of one colour in each beaker: pouring is rarely possible in the worlds of the corpus."""
+    generator, worlds = random.Random(0), []
+    for place in range(OTHER_WORLDS):
+        colours = [*COLOURS, generator.choice(COLOURS)]
+        generator.shuffle(colours)
+        units = 1 + place % 2
+        worlds.append(" ".join(f"{number}:{colour * units}" for number, colour in enumerate(colours, start=1)))
+    return worlds
 
 
 def _colour(thing: str, name: str) -> str:

@@ -26,9 +26,9 @@ class Example:
 EXAMPLES: Mapping[str, Sequence[Example]] = {
     "scene": (
         Example(
-            "Move and leave",
+            "Leave and move",
             _STAGE,
-            ("the man in the red shirt moves next to the man in the blue shirt", "the man in the green shirt leaves"),
+            ("the man in the green shirt leaves", "the man in the red shirt moves next to the man in the blue shirt"),
             "1:__ 2:__ 3:__ 4:by 5:r_ 6:__ 7:__ 8:__ 9:__ 10:__",
         ),
         Example(

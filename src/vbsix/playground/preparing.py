@@ -7,13 +7,14 @@ import ctypes
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
 from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.parsing.attention import attends
 from vbsix.playground import answers
+from vbsix.playground.examples import EXAMPLES
 from vbsix.playground.messages import AttentionRequest, Beam, ExplainRequest, ParseRequest, SearchRequest
 from vbsix.playground.models import Model
 from vbsix.utilities.errors import VbsixError
@@ -26,8 +27,8 @@ class Preparation:
 
     Attributes:
         models: by name; those of a name that is not there yet cannot be asked.
-        ready: the models whose parses are compiled.
-        doing: what is being prepared; None once parses of all models are compiled.
+        ready: the models whose usual parses are compiled.
+        doing: what is being prepared; None once all models are ready.
     """
 
     def __init__(self, models: Mapping[str, Model] | None = None):
@@ -64,10 +65,11 @@ class Preparation:
             self.failure = error if known else VbsixError(f"the models cannot be loaded: {error!r}")
             fail()
             return
-        for number, (name, model) in enumerate(self.models.items(), start=1):
+        for number, model in enumerate(in_order(self.models.values()), start=1):
+            name = model.name
             self.doing = f"compiling {name}, model {number} of {len(self.models)}"
             try:
-                compile_parses(model)
+                compile_parses(model, answers.ROOMS[0])
                 said = f"{name} is ready after {time.monotonic() - self._began:.0f} s"
             except Exception as error:  # then requests compile what they need, and say what is wrong
                 said = f"{name} could not be compiled: {error}"
@@ -81,23 +83,31 @@ class Preparation:
             say(f"searches could not be compiled: {error}")
 
 
-def compile_parses(model: Model) -> None:
-    """Compiles what a key press needs, so that the first is as quick as all others."""
-    if not has_corpus(model.domain):
-        return
-    search = _usual_search(model)
-    said = search.utterances * answers.MOST_UTTERANCES
-    requests = [ParseRequest(model=model.name, world=search.world, utterances=said[:room]) for room in answers.ROOMS]
-    pool = ThreadPoolExecutor()  # in no `with`, which would wait for all calls when it is interrupted
-    for call in [pool.submit(answers.answer_parse, model, request) for request in requests]:
-        call.result()
-    pool.shutdown()
-    _give_back_memory()
+def in_order(models: Iterable[Model]) -> list[Model]:
+    """A model of each domain first, those of the smallest languages before others: they compile fastest."""
+    domains = Counter[str]()
+    ranked = []
+    for model in models:
+        ranked.append((domains[model.domain], len(model.parser.domain.tokens), model))
+        domains[model.domain] += 1
+    return [model for *_, model in sorted(ranked, key=lambda one: one[:2])]
+
+
+def compile_parses(model: Model, room: int) -> None:
+    """Compiles what a key press needs with up to `room` instructions, so that the first is as quick as all others."""
+    if has_corpus(model.domain):
+        search = _usual_search(model)
+        said = (search.utterances * room)[:room]
+        answers.answer_parse(model, ParseRequest(model=model.name, world=search.world, utterances=said))
+        _give_back_memory()
 
 
 def compile_searches(models: Mapping[str, Model]) -> None:
-    """Compiles what is asked for less often: explanations, attention and searches, the usual ones first."""
-    for model in models.values():
+    """Compiles what is asked for less often: longer parses, explanations, attention and searches."""
+    for room in answers.ROOMS[1:]:
+        for model in in_order(models.values()):
+            compile_parses(model, room)
+    for model in in_order(models.values()):
         if has_corpus(model.domain):
             search = _usual_search(model)
             request = ExplainRequest(model=model.name, world=search.world, utterance=search.utterances[0])
@@ -129,6 +139,9 @@ def _give_back_memory() -> None:
 
 
 def _usual_search(model: Model) -> SearchRequest:
+    if examples := EXAMPLES.get(model.domain):
+        one = examples[0]
+        return SearchRequest(model=model.name, world=one.world, target=one.target, utterances=list(one.utterances))
     row = answers.random_rows(model.domain)[0].row
     world, target = str(row.worlds[0]), str(row.worlds[-1])
     return SearchRequest(model=model.name, world=world, target=target, utterances=list(row.utterances))

@@ -97,11 +97,12 @@ class Parse:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The readings grouped by their last world, the most probable reading's first."""
+        """The readings grouped by their last world, the group of the best reading first, then by confidence."""
         groups: dict[str, list[Reading]] = {}
         for reading in self.readings:
             groups.setdefault(reading.worlds[-1], []).append(reading)
-        return tuple(Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items())
+        outcomes = [Outcome(world, group[0].confidence, tuple(group)) for world, group in groups.items()]
+        return (*outcomes[:1], *sorted(outcomes[1:], key=lambda outcome: -outcome.confidence))
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)

@@ -18,6 +18,7 @@ from matplotlib.ticker import PercentFormatter
 
 from vbsix import __version__
 from vbsix.config.toml import to_toml
+from vbsix.evaluation.calibration import Calibration
 from vbsix.evaluation.error_analysis import (
     ReadStep,
     Share,
@@ -30,6 +31,7 @@ from vbsix.evaluation.error_analysis import (
     spurious_examples,
 )
 from vbsix.evaluation.report import Prediction, Report, report
+from vbsix.runs.calibration import FILE as CONFIDENCE
 from vbsix.runs.folder import Run
 from vbsix.show.curves import as_label, plot_curves
 from vbsix.show.phrases import tell_all
@@ -142,7 +144,7 @@ def _section(number: int, one: Examined, found: Report) -> str:
         "Results": _results(found)
         + _note("accuracy: mean over seeds ± standard deviation. spurious: right, but through a wrong world.")
         + _other_splits(one),
-        "Calibration": _calibration(found, fitted=one.split == FITTED_ON),
+        "Calibration": _calibration(found.calibration, fitted=was_fitted(one.run.folder, one.split)),
         "By position of the instruction": _bars(
             [_share(share, f"instruction {share.name}") for share in shares(steps, lambda step: step.position)]
         ),
@@ -257,7 +259,12 @@ def _other_splits(one: Examined) -> str:
     return _table(["at the end of training", "instructions", "accuracy, %"], rows) if rows else ""
 
 
-def _calibration(found: Report, fitted: bool) -> str:
+def was_fitted(folder: Path, split: str) -> bool:
+    """Whether a run's confidences were fitted on a split; a run that did not end has none that were."""
+    return split == FITTED_ON and (folder / CONFIDENCE).exists()
+
+
+def _calibration(found: Calibration, fitted: bool) -> str:
     """For each range of confidences, how often such predictions are right; `fitted` if this split calibrated them."""
     rows = [
         (
@@ -265,10 +272,10 @@ def _calibration(found: Report, fitted: bool) -> str:
             one.accuracy,
             f"{percent(one.accuracy)}% of {one.count} right",
         )
-        for one in found.calibration.bins
+        for one in found.bins
         if one.count and one.accuracy is not None
     ]
-    words = f"Calibration error: {percent(found.calibration.error)}%, the mean distance of confidence and accuracy."
+    words = f"Calibration error: {percent(found.error)}%, the mean distance of confidence and accuracy."
     if fitted:
         words += " Confidence was calibrated on this split, so on others the error is likely to be larger."
     return _bars(rows) + _note(f"Confidence of the predictions, and how many are right. {words}")

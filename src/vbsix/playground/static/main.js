@@ -38,6 +38,7 @@ let refreshing = Promise.resolve(); // all that the last state asked
 const panel = $("panel");
 const stage = worldView("First world", (world) => change({ world, ...UNREAD }));
 $("stage").append(stage.element);
+$("stage-text").append(stage.asText); // below what most people need
 const instructions = instructionList({
   most: MOST_INSTRUCTIONS,
   onchange: (say) => type(say),
@@ -252,6 +253,7 @@ function draw() {
   const count = found ? found.commands.length : 0;
   const world = step ? found.commands[step - 1].world : state.world;
   stage.update(model().domain, state.world, pictures[world], step === 0, world);
+  $("stepper").hidden = !count;
   $("step").max = count;
   $("step").value = step;
   $("step").setAttribute("aria-valuetext", step ? `after instruction ${step}` : "the first world");
@@ -381,7 +383,7 @@ function titled({ name, accuracy: shares }) {
 function accuracy({ accuracy: shares, provenance }) {
   const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
   const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : "on data that it did not learn from";
-  return known.length ? `This model is right for ${known.join(", ")}, ${where}.` : "";
+  return known.length ? `Right for ${known.join(", ")}, ${where}.` : "";
 }
 
 /** The examples whose outcome is known, as chips. */

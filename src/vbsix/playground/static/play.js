@@ -18,7 +18,7 @@ export function drawOutcomes(panel, answer, chosen, { onchoose, onrelease, reaso
       ? h(
           "fieldset",
           { className: "readings", "aria-labelledby": "readings-title" },
-          outcomes.map((outcome, place) => drawOutcome(answer, outcome, place === 0 && isGuess(answer, reasons), chosen, onchoose))
+          outcomes.map((outcome, place) => drawOutcome(answer, outcome, isGuess(answer, reasons), chosen, onchoose))
         )
       : h("p", { className: "quiet" }, answer.empty ? INTRODUCTION : "No program was found. Try other words."),
     feedback ?? ""

@@ -137,7 +137,8 @@ const distance = (one, other) => Math.hypot(one.x - other.x, one.y - other.y);
 /**
  * A picture of a world that can be changed by hand: a button over each place opens what can be done there.
  *
- * `update(domain, world, svg, editable)` shows a world; `onchange(world)` hears of the next one.
+ * `update(domain, world, svg, editable)` shows a world; `onchange(world)` hears of the next one. `asText`, its line of text,
+ * may be moved elsewhere.
  */
 export function worldView(label, onchange) {
   const places = h("div", { className: "places" });
@@ -198,6 +199,7 @@ export function worldView(label, onchange) {
 
   return {
     element,
+    asText,
     update(newDomain, newWorld, svg, canChange = true, shown = newWorld) {
       // A language that remembers where has the worlds of the paper's domain.
       [domain, world, editable] = [newDomain.replace(/-where$/, ""), newWorld, canChange];
