@@ -98,7 +98,7 @@ def pour(machine: Machine):
 
 
 def no_room(units: int, there: int, position: int) -> str:
-    """Why so many units do not fit into a beaker."""
+    """Why these units do not fit into a beaker."""
     room = CAPACITY - there
     return f"beaker {position} is full" if room == 0 else f"beaker {position} has room for {room}, not {units}"
 
