@@ -252,7 +252,7 @@ def test_links_and_steps_back_to_what_is_not_here(page):
     expect(alert).to_have_text(f"There is no model of chess here; this is {MODEL}, a model of tangrams.")
     expect(shown).not_to_have_value("e4")
     go(page, address("play", SAID[0], model="ghost", world=STAGE))  # nothing tells what it is of
-    expect(alert).to_contain_text(f"There is no model ghost here; this is {MODEL}. world: ")
+    expect(alert).to_contain_text(f"There is no model ghost here; this is {MODEL}. context: ")
     go(page, address("play", SAID[0]))
     page.evaluate("location.hash = 'view=play'")
     expect(page.get_by_label("Instruction 1", exact=True)).to_have_value("")
@@ -639,7 +639,7 @@ def test_a_bad_world_leaves_nothing_of_another_view(page):
     text.press("Enter")
     page.get_by_role("button", name="Compare models").click()
     expect(page.locator(".reading")).to_have_count(0)
-    expect(page.get_by_role("alert")).to_contain_text("world: ")
+    expect(page.get_by_role("alert")).to_contain_text("context: ")
 
 
 def test_models_are_compared(page, ask):

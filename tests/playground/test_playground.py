@@ -19,6 +19,7 @@ from vbsix import PythonDomain, VbsixError
 from vbsix.data.json_lines import read_json_lines
 from vbsix.models import Policy
 from vbsix.parsing.loading import make_ensemble
+from vbsix.playground import answers
 from vbsix.playground.answers import answer_attention, answer_explain
 from vbsix.playground.app import create_app
 from vbsix.playground.examples import EXAMPLES
@@ -131,7 +132,8 @@ def test_models_are_prepared_one_after_the_other(models, monkeypatch):
     prepared = Preparation()
     assert prepared.words and prepared.words.startswith("loading the models (")
     prepared._prepare(lambda: models, told.append, lambda: told.append("failed"))
-    assert (compiled, prepared.ready, prepared.words) == ([(MODEL, 3), (OTHER, 3)], set(models), None)
+    fewest = answers.ROOMS[0]
+    assert (compiled, prepared.ready, prepared.words) == ([(MODEL, fewest), (OTHER, fewest)], set(models), None)
     assert [line.partition(" after")[0] for line in told] == [
         f"{MODEL} is ready",
         f"{OTHER} is ready",
@@ -161,7 +163,7 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ({**GOOD, "world": "1:0 2:7"}, 422, "world: position 2 ('7'): expected a shape"),
+        ({**GOOD, "world": "1:0 2:7"}, 422, "context: position 2 ('7'): expected a shape"),
         ({**GOOD, "world": "x" * 4001}, 422, "world: String should have at most 4000 characters"),
         ({**GOOD, "utterances": ["go"] * 10_000}, 422, "utterances: List should have at most 10 items"),
         ({**GOOD, "utterances": ["x" * 301]}, 422, "utterances.0: String should have at most 300 characters"),

@@ -73,6 +73,25 @@ def test_waypoints_change_with_the_target(name):
     assert domain.format_target(found.waypoints.targets[0]) == exchanged(between, letters)
 
 
+def test_waypoints_of_a_plain_python_language_change_and_examples_are_not_forgotten(monkeypatch):
+    monkeypatch.setattr("vbsix.domains.python.KEPT_TEXTS", 8)  # as many as a long run would meet
+    domain, said = PythonDomain(Paint), ("paint it red", "paint it blue")
+    examples = [
+        Example("1", '{"wall": []}', said[:1], '{"layers": ["red"]}'),
+        Example("2", '{"wall": []}', said, '{"layers": ["red", "blue"]}'),
+    ]
+    words = random_words([*said, "green"], 4)
+    longer = choose(to_arrays(domain, examples, words, 2, 4, targets_of(examples)), 1)
+    renaming = make_renaming(domain, words)
+    for key in jax.random.split(jax.random.key(0), 20):
+        tokens = sample_permutation(renaming, key)
+        found = permute_example(domain, renaming, longer, tokens)
+        new = {old: domain.tokens[int(tokens[domain.tokens.index(old)])] for old in ("red", "blue")}
+        passed = choose(found.waypoints.targets, 0)
+        assert json.loads(domain.format_target(passed)) == {"layers": [new["red"]]}
+        assert json.loads(domain.format_target(found.target)) == {"layers": [new["red"], new["blue"]]}
+
+
 def test_identities_do_not_change():
     domain = get_domain("scene")
     words = random_words(["red yellow green orange purple blue"], 4)

@@ -195,10 +195,10 @@ def train(
     cluster = choose_cluster(engine, address, cpus, gpus, out, resume)
     peers = choose_peers(distributed, coordinator, processes, process)
     held = resume and (is_sweep(resume) or is_staged(resume) or is_teaching(resume))
-    if peers and (cluster or vary or folds or rounds or stages or dry_run or held or not (out or resume)):
+    if peers and (cluster or vary or folds or rounds or stages or start or dry_run or held or not (out or resume)):
         raise VbsixError(
             "--distributed trains one run in a folder that is given: it needs --out or --resume, and does not go with "
-            "sweeps, --rounds, --stages, --dry-run and --engine ray."
+            "sweeps, --rounds, --stages, --from, --dry-run and --engine ray."
         )
     own = own_domain(domain)
     if cluster and (rounds or not (vary or folds or (resume and is_sweep(resume)))):

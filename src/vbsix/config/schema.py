@@ -74,9 +74,10 @@ class TrainingConfig:
     )
     averaging: float = setting(
         0.0,
-        "Weight averaging: evaluate, keep and continue a running average of the policy's parameters. After a step, the "
-        "average moves towards the policy by 1 minus this, so that 0.999 averages about 1,000 steps; 1 is the mean of "
-        "all steps of the run or stage. 0 turns it off. Search and training use the policy itself.",
+        "Weight averaging: evaluate, keep and continue a running average of the policy's parameters. 0 turns it off. "
+        "Between 0 and 1: after each step, the average moves towards the policy by 1 minus this, so that 0.999 "
+        "averages about 1,000 steps. 1 is a special case: the mean of all steps of the run or stage. Search and "
+        "training use the policy itself.",
         least=0,
         most=1,
         input_of="step",

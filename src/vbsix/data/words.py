@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import re
+import zlib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,10 +55,12 @@ class Words:
 
     @classmethod
     def from_vectors(cls, vectors: Mapping[str, np.ndarray]) -> Words:
-        """From a vector for each word, in lower case. All other words are unknown."""
-        rows = {word: np.asarray(vector, np.float32) for word, vector in vectors.items()}
+        """From a vector for each word. Case does not count. All other words are unknown."""
+        rows = {word.lower(): np.asarray(vector, np.float32) for word, vector in vectors.items()}
         if not rows or len({vector.shape for vector in rows.values()}) > 1 or next(iter(rows.values())).ndim != 1:
             raise InvalidData(["word vectors: give at least one word, and vectors of one length"])
+        if wrong := [word for word, vector in rows.items() if not np.isfinite(vector).all()]:
+            raise InvalidData([f"word vectors: that of {wrong[0]!r} has a number that is not finite"])
         return _with_special(list(rows), np.stack(list(rows.values())), normalise=True)
 
     def to_json(self) -> dict[str, Any]:
@@ -192,7 +195,7 @@ def load_glove(
                     rows.append(vector)
                 except ValueError as error:
                     problems.append(f"{path}:{number}: {error}")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InvalidData([f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from error
     if not words and not problems:
         problems.append(f"{path}: no words in the file" if wanted is None else f"{path}: has no word of the examples")
@@ -213,7 +216,7 @@ def load_vectors(path: Path, texts: Sequence[str], normalise: bool = True) -> Wo
     try:
         with _open(path) as file:
             found = dict(_read_binary(file, wanted))
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidData([f"{path}: cannot be read as word2vec's binary form: {reason}"]) from error
     if not found:
@@ -257,7 +260,7 @@ def vector_size(path: Path) -> int | None:
             if _is_binary(path):
                 return int(first.split()[1]) if _is_header(first) else None
             return len(_parse_line(lines.readline() if _is_header(first) else first, None)[1])
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         return None
 
 

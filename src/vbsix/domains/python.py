@@ -35,7 +35,7 @@ from vbsix.domains.interning import (
     describe_error,
     freeze,
 )
-from vbsix.domains.names import BUILT_IN
+from vbsix.domains.names import BUILT_IN, FROM_FILES
 from vbsix.domains.symmetry import rename
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
@@ -90,7 +90,7 @@ class PythonDomain(Domain):
         self.language = language = make(language) if isinstance(language, type) else language
         _require_language(language)
         self.name = getattr(language, "name", type(language).__name__.lower())
-        if self.name in BUILT_IN:  # which decides on its pictures, data and settings
+        if self.name in (*BUILT_IN, *FROM_FILES):  # which decides on its pictures, data and settings
             problem = "this is the name of a built-in domain. Rename the class, or give it another `name`."
             raise InvalidDomain(self.name, [problem])
         self.tokens = tuple(language.tokens)
@@ -110,7 +110,7 @@ class PythonDomain(Domain):
         self._current: dict[int, int] = {}
         self._made = 0
         self._failure: VbsixError | KeyboardInterrupt | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._alone = threading.RLock()
 
     # For compiled functions.
@@ -216,10 +216,10 @@ class PythonDomain(Domain):
     def format_target(self, target: Any) -> str:
         """Of a target or a denotation; equal ones have the text of the first that was read."""
         if isinstance(target, PythonTarget):
-            return self.to_text(self._targets[int(target.number)])
+            return self.to_text(self._target(int(target.number)))
         with self._lock:
-            number = self._denotations.find(target)
-        return self.to_text(self._targets.get(number, target))
+            found = self._targets.get(self._denotations.find(target), target)
+        return self.to_text(found)
 
     def world(self, state: Row) -> Any:
         return self.language.denotation(self.host_state(state))
@@ -232,9 +232,16 @@ class PythonDomain(Domain):
         return None if self.language.step(here, token) is not None else f"{token}: not valid in the state {here}"
 
     def _context_text(self, number: int) -> str:
-        if number not in self._contexts:
-            raise VbsixError(f"{self.name}: a context is no longer kept: too many others were read after it.")
-        return self._contexts[number]
+        with self._lock:
+            if number not in self._contexts:
+                raise VbsixError(f"{self.name}: a context is no longer kept: too many others were read after it.")
+            return self._contexts[number]
+
+    def _target(self, number: int) -> Any:
+        with self._lock:
+            if number not in self._targets:
+                raise VbsixError(f"{self.name}: a target is no longer kept: too many others were read after it.")
+            return self._targets[number]
 
     def host_state(self, state: Row) -> Any:
         """The object that stands behind a state of the last searches."""
@@ -299,8 +306,11 @@ class PythonDomain(Domain):
         for place in np.ndindex(worlds.shape):
             order = zip(self.tokens, tokens[place].tolist(), strict=True)
             names = {old: self.tokens[new] for old, new in order if old != self.tokens[new]}
-            world = self.parse_world(self.to_text(rename(json.loads(self._context_text(int(worlds[place]))), names)))
-            target = self.parse_target(self.to_text(rename(self._targets[int(targets[place])], names)))
+            context, target = self._context_text(int(worlds[place])), self._target(int(targets[place]))
+            self.parse_world(context)  # read again, so that the examples are not forgotten for what is made of them
+            self.parse_target(self.to_text(target))
+            world = self.parse_world(self.to_text(rename(json.loads(context), names)))
+            target = self.parse_target(self.to_text(rename(target, names)))
             numbers[place], seen[place] = (world, target.number), target.seen
 
     def _open_table(self, instructions: int) -> StateTable:

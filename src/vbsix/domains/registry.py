@@ -44,9 +44,12 @@ def register_domain(domain: Domain) -> None:
         raise VbsixError(f"register_domain wants an instance of vbsix.Domain, not {domain!r}.")
     for problem in declaration_problems(domain):
         raise VbsixError(problem)
-    taken = _registered.get(domain.name)
-    if taken is not domain and domain.name in (*available_domains(), *FROM_FILES):
-        raise VbsixError(_taken(domain))
+    if _registered.get(domain.name) is not domain and domain.name in (*available_domains(), *FROM_FILES):
+        kind = type(getattr(domain, "language", domain)).__name__
+        taken = ", ".join(sorted({*available_domains(), *FROM_FILES}))
+        raise VbsixError(
+            f"{kind}: the domain name {domain.name!r} is taken; give the class another `name`. Taken: {taken}."
+        )
     _registered[domain.name] = domain
 
 
@@ -95,26 +98,14 @@ def import_domain(name: str) -> Domain:
 
 
 def as_domain(domain: Any) -> Domain:
-    """A domain given as itself, by name, as its class, or as a class that `PythonDomain` takes.
-
-    A plain-Python one must not have the name of a built-in one, as which its worlds would be drawn.
-    """
+    """A domain given as itself, by name, as its class, or as a class that `PythonDomain` takes."""
     if isinstance(domain, str):
         return import_domain(domain)
     if isinstance(domain, type) and issubclass(domain, Domain):
         domain = domain()
     from vbsix.domains.python import PythonDomain
 
-    domain = domain if isinstance(domain, Domain) else PythonDomain(domain)
-    if domain.name in {**BUILT_IN, **FROM_FILES} and isinstance(domain, PythonDomain):
-        raise VbsixError(_taken(domain))
-    return domain
-
-
-def _taken(domain: Domain) -> str:
-    kind = type(getattr(domain, "language", domain)).__name__
-    taken = ", ".join(sorted({*available_domains(), *FROM_FILES}))
-    return f"{kind}: the domain name {domain.name!r} is taken; give the class another `name`. Taken: {taken}."
+    return domain if isinstance(domain, Domain) else PythonDomain(domain)
 
 
 def origin_of(name: str) -> str | None:

@@ -106,7 +106,8 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
     group = Group(runs, datasets)
     state = _restore(group)
     first = state.step
-    require_agreement({"step": first, "origins": state.origins, "run": dataclasses.asdict(config.run)})
+    settings = dataclasses.asdict(config), [run.seeds for run in runs]
+    require_agreement({"step": first, "origins": state.origins, "settings": settings})
     members, vectors, examples, renaming, teachers = replicate(group.inputs(), domain, batch)
     at_once = learners_at_once([run.seeds for run in runs])
     watch = _Stopwatch(state.seconds)

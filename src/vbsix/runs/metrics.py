@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,26 +73,31 @@ class MetricsFile:
         if writes_files():
             self._file = self._files.enter_context(path.open("a", encoding="utf-8"))
             self._events = self._files.enter_context(closing(EventFile(path.parent)))
-            self._events.write(self.kept)
+            with self._naming():
+                self._events.write(self.kept)
 
     def __enter__(self) -> MetricsFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # all rows are written, or else a full disk has been reported
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with suppress(OSError) if kind else self._naming():  # an error that was reported is the first
             self._files.close()
 
     def write(self, rows: Sequence[Row]) -> None:
         if not self._events:
             return
-        try:
+        with self._naming():
             self._file.write(_to_lines(rows))
             self._file.flush()
             self._events.write(rows)
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Names the file in errors: a full disk does not say which one it was."""
+        try:
+            yield
         except OSError as error:
-            raise OSError(
-                error.errno, error.strerror, str(self._path)
-            ) from error  # a full disk does not say which file
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
 
 def read_metrics(path: Path) -> list[Row]:

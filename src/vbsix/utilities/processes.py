@@ -22,6 +22,8 @@ WAIT_SECONDS = 300
 _MOST_TEXT = 2000
 """Bytes of a message that other processes get."""
 _FAMILIES = "Slurm, Open MPI or Kubernetes"
+_is_joined = False
+"""Whether this process has joined others."""
 _preparing = False
 """Whether the processes are inside `joined`, at whose end they exchange their errors."""
 
@@ -38,7 +40,7 @@ class Peers(NamedTuple):
 
 def is_distributed() -> bool:
     """Whether this process is one of several that compute together. Asking does not start JAX."""
-    return "jax" in sys.modules and sys.modules["jax"].distributed.is_initialized()
+    return _is_joined
 
 
 def writes_files() -> bool:
@@ -56,11 +58,12 @@ def joined(peers: Peers | None) -> Iterator[None]:
     Raises:
         VbsixError: the others were not found, or one of them failed.
     """
-    global _preparing
+    global _is_joined, _preparing
     if peers is None:
         yield
         return
     _connect(peers)
+    _is_joined = True
     _preparing, problem = True, None
     try:
         yield

@@ -21,6 +21,8 @@ def renamed(**names: str) -> Callable[[Callable[Parameters, Result]], Callable[P
         @functools.wraps(function)
         def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             for old in names.keys() & kwargs.keys():
+                if names[old] in kwargs:
+                    raise TypeError(f"{function.__name__}: {names[old]} is given twice, once under its old name {old}.")
                 warnings.warn(f"{old} is now called {names[old]}.", FutureWarning, stacklevel=2)
                 kwargs[names[old]] = kwargs.pop(old)
             return function(*args, **kwargs)
