@@ -24,8 +24,8 @@ _MOST_TEXT = 2000
 _FAMILIES = "Slurm, Open MPI or Kubernetes"
 _is_joined = False
 """Whether this process has joined others."""
-_preparing = False
-"""Whether the processes are inside `joined`, at whose end they exchange their errors."""
+_waits_for_others = True
+"""Whether this process, when it ends, may wait for the others: it may until all have come through `joined`."""
 
 
 class Peers(NamedTuple):
@@ -58,13 +58,13 @@ def joined(peers: Peers | None) -> Iterator[None]:
     Raises:
         VbsixError: the others were not found, or one of them failed.
     """
-    global _is_joined, _preparing
+    global _is_joined, _waits_for_others
     if peers is None:
         yield
         return
     _connect(peers)
     _is_joined = True
-    _preparing, problem = True, None
+    problem = None
     try:
         yield
     except (VbsixError, OSError) as error:
@@ -75,7 +75,7 @@ def joined(peers: Peers | None) -> Iterator[None]:
     for process, text in enumerate(texts):
         if text:
             raise VbsixError(f"process {process}: {text}")
-    _preparing = False
+    _waits_for_others = False
 
 
 def any_process(wish: bool) -> bool:
@@ -98,7 +98,7 @@ def require_agreement(facts: Mapping[str, Any]) -> None:
 
 def end_process(code: int) -> NoReturn:
     """Ends the process after an error. One of several does not wait for the others, which would wait for it."""
-    if is_distributed() and not _preparing:
+    if not _waits_for_others:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -107,6 +107,7 @@ def end_process(code: int) -> NoReturn:
 
 def _connect(peers: Peers) -> None:
     """Joins the processes. JAX would end a process that does not find the others, without a word that helps."""
+    global _waits_for_others
     import jax
 
     jax.config.update("jax_enable_preemption_service", False)  # it keeps SIGTERM from ending the process
@@ -124,6 +125,7 @@ def _connect(peers: Peers) -> None:
     thread.start()
     thread.join(WAIT_SECONDS)
     if thread.is_alive():
+        _waits_for_others = False  # JAX still tries to meet them
         raise VbsixError(f"after {WAIT_SECONDS} seconds, not all processes have met at {where}.")
     if errors:
         reason = str(errors[0]).partition("\n")[0]
