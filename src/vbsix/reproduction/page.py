@@ -14,6 +14,7 @@ from vbsix.config.legacy import read_config
 from vbsix.data.dataset import SYNTHETIC
 from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
+from vbsix.reproduction.summary import TITLE, draw_summary
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.runs.folder import Run
 from vbsix.show.curves import FORMATS, Curve, as_label, draw_curve, prepare, save
@@ -25,13 +26,15 @@ PAGE = Path("docs", "results.md")
 README = Path("README.md")
 """May have parts, too."""
 RESULTS = Path("results")
-RUNS = "runs"
-"""The name of the part that lists all runs; that of incomplete runs is `INCOMPLETE`."""
+STAGED = "staged"
+"""The folder, inside that of results, of runs in stages."""
+RUNS, SUMMARY = "runs", "summary"
+"""The names of the parts with the list of all runs and with the best runs; that of incomplete runs is `INCOMPLETE`."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the built-in corpus."""
 _TARGETS: Mapping[str, Target] = {**TARGETS, **SHORT}
 _OF_TARGETS = (*_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
-_PARTS = (RUNS, INCOMPLETE, *_OF_TARGETS)
+_PARTS = (RUNS, SUMMARY, INCOMPLETE, *_OF_TARGETS)
 
 
 def write_page(folder: Path) -> list[Path]:
@@ -52,40 +55,58 @@ def write_page(folder: Path) -> list[Path]:
             continue
         files.append(page)
         for part in parts:
-            target = _TARGETS.get(part.removesuffix(_EMBEDDED))
-            if isinstance(target, FigureTarget) and (chosen := _choose(part, results)):
+            if figure := _draw(part, folder, results):
                 files.append(page.parent / _figure_file(part))
-                save(draw_figure(target, chosen), files[-1])
+                files[-1].parent.mkdir(exist_ok=True)
+                save(figure, files[-1])
         write_bytes(page, fill_page(text, results, incomplete).encode())
     return files
 
 
+def _draw(part: str, folder: Path, results: Mapping[Run, Result]) -> Figure | None:
+    """The figure of a part; None if it has none."""
+    if part == SUMMARY:
+        return draw_summary(read_all_results(folder / RESULTS))
+    target = _TARGETS.get(part.removesuffix(_EMBEDDED))
+    if isinstance(target, FigureTarget) and (chosen := _choose(part, results)):
+        return draw_figure(target, chosen)
+    return None
+
+
 def read_results(folder: Path) -> dict[Run, Result]:
-    """All results of a folder, whatever settings they were made with."""
+    """All results of a folder, whatever settings they were made with; a staged run has those of its last stage."""
     results = {}
     for path in sorted(folder.glob("*.json")):
         result = read_json(path)
-        config, seeds = read_config(result["config"]), tuple(result["seeds"])
+        measured = result["stages"][-1] if "stages" in result else result
+        config, seeds = read_config(measured["config"]), tuple(result["seeds"])
         results[Run(Path(RUNS, path.stem), config, seeds, result["data"])] = result
     return results
+
+
+def read_all_results(folder: Path) -> dict[Run, Result]:
+    """The results of a folder and those of runs in stages."""
+    return read_results(folder) | read_results(folder / STAGED)
 
 
 def fill_page(text: str, results: Mapping[Run, Result], incomplete: Mapping[Run, Result]) -> str:
     """The text with the parts between `<!-- TARGET -->` and `<!-- end -->` replaced.
 
     `<!-- TARGET synthetic -->` is of runs on the built-in corpus, `<!-- runs -->` the list of all runs, `<!--
-    incomplete -->` the table of incomplete runs.
+    incomplete -->` the table of incomplete runs, `<!-- summary -->` the figure of the best runs.
     """
 
     def make(part: str) -> str:
         if part == INCOMPLETE:
             on_scone = {run: found for run, found in incomplete.items() if run.source != SYNTHETIC}
             return f"{to_markdown([COLUMNS, *incomplete_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
-        chosen = results if part == RUNS else _choose(part, results)
+        chosen = results if part in (RUNS, SUMMARY) else _choose(part, results)
         if not chosen:
             return "No run of these has ended yet."
         if part == RUNS:
             return "\n".join(_origins(chosen))
+        if part == SUMMARY:
+            return f"![{TITLE}]({_figure_file(part)})"
         match _TARGETS[part.removesuffix(_EMBEDDED)]:
             case TableTarget() as target:
                 rows = _without_empty([list(target.columns), *table_rows(target, chosen)])

@@ -1,0 +1,103 @@
+"""The figure at the top of the page of results: the best run of each domain beside the paper's VBSiX."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from vbsix.reproduction import paper
+from vbsix.reproduction.runs import DOMAINS, NO_VARIANT, TEST, Result, System, data_name, system_of
+from vbsix.runs.folder import Run
+from vbsix.show.curves import as_label
+
+TITLE = "Test accuracy on SCONE after 5 instructions, %, mean and standard deviation over seeds"
+LENGTH = 5
+COLOURS = {
+    "the paper's VBSiX": "#8b96a1",
+    "our VBSiX, beam of 32": "#6aa5ff",
+    "our best run, mean of seeds": "#1f5fbf",
+    "our best run, ensemble": "#d9a400",
+}
+"""The bars of a domain, from left to right."""
+_PRIOR_WORK = "prior-work"
+"""A variant with fewer examples, which is compared with prior work alone."""
+
+
+def best_tested(results: Mapping[Run, Result], domain: str) -> Run | None:
+    """The run with the highest dev accuracy in a domain of SCONE, of those that were measured on test."""
+    tested = [
+        run
+        for run, result in results.items()
+        if run.config.domain == domain
+        and data_name(run.source) == "scone"
+        and _PRIOR_WORK not in system_of(run).variant.split("+")
+        and accuracy_on_test(result)
+    ]
+    return max(tested, key=lambda run: statistics.mean(results[run]["accuracy"]["dev"][str(LENGTH)]), default=None)
+
+
+def accuracy_on_test(result: Result) -> Sequence[float]:
+    """The accuracy of each seed on test at the last step, or where only that was measured, at the best on dev."""
+    return _on_test(result) or _on_test(result.get("best", {}))
+
+
+def draw_summary(results: Mapping[Run, Result]) -> Figure | None:
+    """Draws four bars for each domain that has a run measured on test; None if no domain has."""
+    found = {domain: run for domain in DOMAINS if (run := best_tested(results, domain))}
+    if not found:
+        return None
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.set(title=TITLE, ylim=(0, 100), xlim=(-0.5, len(found) - 0.5))
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    width, labelled = 0.2, set()
+    for place, (domain, best) in enumerate(found.items()):
+        for bar, (label, measured) in enumerate(_bars(results, domain, best).items()):
+            if measured is None:
+                continue
+            mean, spread = measured
+            x = place + (bar - (len(COLOURS) - 1) / 2) * width
+            shown = None if label in labelled else label
+            labelled.add(label)
+            axes.bar(x, mean, 0.9 * width, color=COLOURS[label], label=shown)
+            if spread is not None:
+                axes.errorbar(x, mean, spread, color="#333333", capsize=4, linewidth=1.2)
+            axes.text(x, mean + (spread or 0) + 1.5, f"{mean:.1f}", ha="center", fontsize=10)
+    names = [f"{domain}\nbest: {as_label(_name(run))}" for domain, run in found.items()]
+    axes.set_xticks(range(len(found)), names)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
+    return figure
+
+
+def _bars(results: Mapping[Run, Result], domain: str, best: Run) -> dict[str, tuple[float, float | None] | None]:
+    """The height of each bar and its standard deviation; None where there is no run."""
+    plain = next((result for run, result in results.items() if _is_plain_vbsix(run, domain)), {})
+    theirs = paper.ACCURACY["test"][domain]["vbsix", ""][LENGTH]
+    ensemble = _on_test(results[best].get("ensemble", {}))
+    ours = accuracy_on_test(plain), accuracy_on_test(results[best]), ensemble
+    return dict(zip(COLOURS, (theirs, *map(_in_percent, ours)), strict=True))
+
+
+def _is_plain_vbsix(run: Run, domain: str) -> bool:
+    return (run.config.domain, data_name(run.source), system_of(run)) == (domain, "scone", System("vbsix"))
+
+
+def _in_percent(shares: Sequence[float]) -> tuple[float, float | None] | None:
+    if not shares:
+        return None
+    return 100 * statistics.mean(shares), 100 * statistics.stdev(shares) if len(shares) > 1 else None
+
+
+def _on_test(measured: Result) -> Sequence[float]:
+    return measured.get("accuracy", {}).get(TEST["scone"], {}).get(str(LENGTH), [])
+
+
+def _name(run: Run) -> str:
+    """The method and variant of a run; a staged run's folder says what its last stage adds."""
+    system = system_of(run)
+    stage = run.folder.name.removeprefix(f"{run.config.domain}-{run.config.name}")
+    return f"{system.method}, {system.variant or NO_VARIANT}{stage.replace('-', ', then ')}"
