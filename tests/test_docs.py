@@ -25,6 +25,7 @@ from vbsix.config.presets import METHODS
 from vbsix.config.schema import Config, to_settings
 from vbsix.reproduction import page
 from vbsix.reproduction.summary import best_tested
+from vbsix.runs.metrics import METRICS
 from vbsix.training.step import create_learner, train_step
 
 ROOT = Path(__file__).parents[1]
@@ -194,13 +195,25 @@ def metrics_of(method: str, recipe: str, taught: bool = False) -> set[str]:
 
 
 @pytest.mark.integration
-def test_the_metrics_page_has_every_metric_of_training_and_no_other():
+def test_every_metric_of_training_has_a_meaning_and_no_other():
     produced = {name for configuration in CONFIGURATIONS for name in metrics_of(*configuration)}
     produced |= metrics_of("vbsix", "stochastic", taught=True)
-    text = read(DOCS / "metrics.md").partition("## Results")[0].partition("## Every run")[2]
-    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    documented = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
-    assert documented == produced | {"step", "seed", "stage", "accuracy"}
+    names = [name for group in METRICS.values() for name in group]
+    assert len(names) == len(set(names))
+    assert set(names) == produced | {"step", "seed", "stage", "accuracy"}
+
+
+def test_every_group_of_metrics_has_its_table():
+    text = read(DOCS / "metrics.md")
+    for group, meanings in METRICS.items():
+        table = text.partition(f"<!-- metrics {group} -->")[2].partition("<!-- end -->")[0]
+        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(meanings)
+
+
+def test_runs_in_stages_are_on_the_pages_of_their_methods():
+    rows = read(DOCS / "methods" / "mml.md").splitlines()
+    best = [row for row in rows if "| waypoints, then context | test, best step |" in row]
+    assert len(best) == 1 and "65.7 ± 0.6" in best[0]
 
 
 def test_each_method_has_its_page():

@@ -64,7 +64,7 @@ EMBEDDED_VARIANT = "five-instructions"
 """What every run on the built-in corpus has: its sequences are as long as SCONE's."""
 DOMAINS = tuple(paper.ANALYSIS)
 BY_LENGTH = ("hit", "paths", "correct_discarded")
-METRICS = (
+KEPT_METRICS = (
     *(name + examples for name, examples in product(BY_LENGTH, ("", "_longest"))),
     *("value_error", "value_error_high", "policy_loss"),
 )
@@ -187,7 +187,7 @@ def _history(run: Run, command: str) -> Result:
         "domain": run.config.domain,
         **_identity(run),
         "steps": max((row["step"] for row in rows), default=0),
-        "metrics": {name: _sum_up(rows, name) for name in METRICS if curve(rows, name)},
+        "metrics": {name: _sum_up(rows, name) for name in KEPT_METRICS if curve(rows, name)},
         "dev": dev_curve(rows),
         "command": command,
         "date": datetime.now(UTC).date().isoformat(),

@@ -21,6 +21,52 @@ from vbsix.utilities.processes import writes_files
 Row = dict[str, Any]
 """The metrics of one seed over the steps since its row before, with the accuracy where it was measured."""
 
+METRICS: Mapping[str, Mapping[str, str]] = {
+    "every run": {
+        "step": "the step that the line ends at",
+        "seed": "the seed",
+        "stage": "runs in stages: the number of the stage; its steps are counted from 0",
+        "accuracy": "at evaluation steps: the share of examples whose last world is right, by split and number of "
+        "utterances",
+        "hit": "hit accuracy: the share of examples for which a correct program was found",
+        "hit_longest": "the same for the examples with the most instructions",
+        "policy_loss": "the policy's loss, summed over the states of an example",
+        "gradient_norm": "the norm of the gradient of all networks",
+    },
+    "search": {
+        "paths": 'program prefixes that the states of a beam stand for, averaged over iterations ("paths in beam" in '
+        "the paper)",
+        "paths_longest": "the same for the longest examples",
+        "correct_discarded": "execution space: states of a search that lead to the target and were dropped at one "
+        "iteration, but kept at another; counted every 50 steps",
+        "correct_discarded_longest": "the same for the longest examples",
+        "critic_window_share": "with a critic: the share of the beam's states that are in the critic's window",
+        "programs": '`training.programs = "extracted"`: programs extracted from the graph',
+        "dropped_programs": "of these, how many did not fit into `training.policy_states`",
+        "dropped_weight": '`training.programs = "graph"`: the share of the correct programs\' probability that runs '
+        "through states which did not fit into `training.policy_states`",
+    },
+    "teachers": {
+        "teacher_probability": "examples with a hit: the probability that the teachers give all correct programs found",
+        "taught": "of these examples, the share that is learned from: those whose probability is at least "
+        "`training.teacher_threshold`",
+    },
+    "critic": {
+        "critic_loss": "the critic's log-loss, summed over the states of an example",
+        "value_error": "mean absolute difference between the critic's value and the expected reward, which is its "
+        "label (Figure 6 of the paper)",
+        "value_error_high": "the same for states with an expected reward above 0.7",
+        "value_states": "states of an example that the critic is updated on",
+        "dropped_value_states": "states that did not fit into `training.value_states`",
+        "dropped_negatives": '`training.labels = "paper"`: incorrect terminal states that did not fit into '
+        "`search.negatives`",
+    },
+    "baselines": {
+        "expert_loss": "Expert-MML: the loss of the expert policy",
+        "reward": "REINFORCE: the share of sampled programs that are correct",
+    },
+}
+"""What each metric of `metrics.jsonl` means, by the runs that have it."""
 _LAST = 1 << 16
 """Bytes at the end of a file in which its last row lies."""
 
