@@ -14,13 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import typer
+from command_lines import parse_only
 from stated_numbers import STATED, check_stated
 from training.tiny import ARGUMENTS
 from training.tiny_config import SETTINGS, tiny_config, tiny_dataset
 
 import vbsix
-from vbsix.cli import app, main
+from vbsix.cli import main
 from vbsix.config.presets import METHODS
 from vbsix.config.schema import Config, to_settings
 from vbsix.reproduction import page
@@ -247,17 +247,6 @@ def is_run_elsewhere(path: Path, command: str) -> bool:
     return path.name in ELSEWHERE or any(command.startswith(start) for start in ELSEWHERE)
 
 
-def parse_only(arguments: list[str]) -> None:
-    """Reads a command line without running it; raises for options and commands that do not exist."""
-    command: Any = typer.main.get_command(app)
-    name, context = "vbsix", None
-    while hasattr(command, "commands"):
-        context = command.make_context(name, arguments[:1], parent=context)
-        name, arguments = arguments[0], arguments[1:]
-        command = command.commands[name]
-    command.make_context(name, list(arguments), parent=context)
-
-
 @pytest.mark.parametrize("path", [*PAGES, *OTHER_PAGES], ids=name_of)
 def test_commands_exist_and_are_run_or_say_what_they_need(path):
     for command in commands(path):
@@ -324,7 +313,7 @@ def test_the_python_examples_run(folder, monkeypatch, capsys):
 def test_the_environment_of_the_results_is_that_of_the_result_files():
     lines = read(ROOT / "results" / "requirements.txt").splitlines()
     pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-    for path in (ROOT / "results").glob("*.json"):
+    for path in (*(ROOT / "results").glob("*.json"), *(ROOT / "results" / "staged").glob("*.json")):
         versions = json.loads(read(path))["versions"]
         assert {name: pinned[name] for name in ("jax", "jaxlib", "numpy")}.items() <= versions.items(), path.name
 
