@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from command_lines import parse_only
+from command_lines import parse_only, unknown_options
 from stated_numbers import STATED, check_stated
 from training.tiny import ARGUMENTS
 from training.tiny_config import SETTINGS, tiny_config, tiny_dataset
@@ -259,6 +259,17 @@ def test_commands_exist_and_are_run_or_say_what_they_need(path):
             assert NEEDS.search(command) or command in RUN_HERE, f"{name_of(path)}: not run: {command}"
 
 
+@pytest.mark.parametrize("path", [*PAGES, *OTHER_PAGES], ids=name_of)
+def test_commands_within_sentences_have_known_options(path):
+    for command in re.findall(r"`vbsix ([^`]+)`", CODE.sub("", read(path))):
+        assert unknown_options(command.split()) == [], f"{name_of(path)}: vbsix {command}"
+
+
+def test_an_unknown_option_would_be_found():
+    assert unknown_options(["train", "--beam", "4", "--seeds=6"]) == ["--beam"]
+    assert unknown_options(["config", "show", "--methods"]) == ["--methods"]
+
+
 def test_the_tests_that_run_commands_elsewhere_are_there():
     assert [test for test in ELSEWHERE.values() if not (ROOT / test).exists()] == []
 
@@ -355,11 +366,20 @@ ALLOWED = {
     "docs/notebook.md": ("`paper-vbsix` of version 0.1",),
 }
 """Uses that are meant: names of version 0.1, a button of the playground, everyday words in their everyday sense."""
+WRITTEN = [
+    *PAGES,
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", ".github/pull_request_template.md")),
+    *sorted(ROOT.glob("examples/*/README.md")),
+    ROOT / "examples" / "tour.ipynb",
+]
+"""The changelog has names of version 0.1."""
 
 
-@each_page
+@pytest.mark.parametrize("path", WRITTEN, ids=name_of)
 def test_no_word_of_the_old_vocabulary_is_left(path):
     text = re.sub(r"<!--.*?-->", "", read(path), flags=re.DOTALL)
+    if path.suffix == ".ipynb":
+        text = "".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
     for phrase in ALLOWED.get(name_of(path), ()):
         assert phrase in text, f"{phrase!r} is no longer there: take it off the list"
         text = text.replace(phrase, "")
@@ -375,7 +395,9 @@ NOWHERE = (
 
 
 def test_no_word_of_the_old_vocabulary_is_left_in_the_code():
+    static = ROOT / "src" / "vbsix" / "playground" / "static"
     files = [path for folder in ("src", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+    files += [path for kind in ("js", "html", "css") for path in sorted(static.glob(f"*.{kind}"))]
     pattern = re.compile(rf"\b(?:{'|'.join(NOWHERE)})\b", re.IGNORECASE)
     found = {name_of(path): pattern.findall(read(path)) for path in files if path.name != "legacy.py"}
     assert {name: words for name, words in found.items() if words} == {}

@@ -1,4 +1,7 @@
-"""The notebook `examples/tour.ipynb` is executed, as committed, in a clean kernel; `pytest -m integration` does it."""
+"""The notebook `examples/tour.ipynb` is executed in a clean kernel.
+
+`pytest -m integration` and CI do it with a few steps of training, `pytest -m slow` as it is committed.
+"""
 
 from __future__ import annotations
 
@@ -71,29 +74,56 @@ def test_the_accuracy_in_the_text_is_that_of_the_output():
     assert claimed and list(claimed.groups()) == measured
 
 
+@pytest.fixture
+def execute(tmp_path):
+    """Executes the notebook in a clean kernel; gives what it printed."""
+
+    def run(*changes: tuple[str, str]) -> str:
+        import nbformat
+        from nbclient import NotebookClient
+
+        notebook = nbformat.read(NOTEBOOK, as_version=4)
+        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        for cell in cells:
+            cell.outputs, cell.execution_count = [], None
+        for old, new in changes:
+            (changed,) = [cell for cell in cells if old in cell.source]
+            changed.source = changed.source.replace(old, new)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))}
+        quick = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # compiles faster
+        clean = {
+            "XLA_FLAGS": quick,
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "IPYTHONDIR": str(tmp_path / "ipython"),
+        }
+        folder = tmp_path / "work"
+        folder.mkdir()
+        resources = {"metadata": {"path": str(folder)}}
+        NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=resources).execute(
+            env={**kept, **clean}
+        )
+        assert not [output for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
+        assert (folder / "lift.jsonl").exists() and (folder / "runs").is_dir()
+        return "\n".join(map(text_of, cells))
+
+    return run
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("default")
+def test_the_notebook_runs_in_a_clean_kernel(execute):
+    """With a few steps of training: most of its time is compilation then."""
+    long, short = "training__steps=300,\n    run__evaluate_every=150", "training__steps=4,\n    run__evaluate_every=2"
+    lift = "training__steps=100, run__evaluate_every=50", "training__steps=4, run__evaluate_every=2"
+    printed = execute((long, short), lift)
+    assert re.search(r"\d+ of 200 are wrong", printed)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.filterwarnings("default")
-def test_the_notebook_runs_in_a_clean_kernel(tmp_path):
-    import nbformat
-    from nbclient import NotebookClient
-
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))}
-    quick = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # compiles faster, learns the same
-    clean = {"XLA_FLAGS": quick, "XDG_CACHE_HOME": str(tmp_path / "cache"), "IPYTHONDIR": str(tmp_path / "ipython")}
-    folder = tmp_path / "work"
-    folder.mkdir()
-    client = NotebookClient(
-        notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-    )
-    client.execute(env={**kept, **clean})
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    printed = "\n".join(map(text_of, cells))
+def test_the_notebook_as_it_is_learns(execute):
+    printed = execute()
     wrong = re.search(r"(\d+) of 200 are wrong", printed)
     assert wrong and int(wrong[1]) < 60
-    assert not [output for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
-    assert (folder / "lift.jsonl").exists() and (folder / "runs").is_dir()

@@ -5,8 +5,8 @@ import { show } from "./worlds.js";
 
 /** `answers` are [model, answer or error] of all models of the domain. */
 export function drawComparison(panel, answers) {
-  const told = answers.filter(([, answer]) => answer.readings?.length);
-  const ends = told.map(([, answer]) => answer.readings[0].commands.at(-1).world);
+  const read = answers.filter(([, answer]) => answer.readings?.length);
+  const ends = read.map(([, answer]) => answer.readings[0].commands.at(-1).world);
   const commonest = ends.toSorted((one, other) => count(ends, other) - count(ends, one))[0];
   const agree = count(ends, commonest);
   const usual = agree > 1 ? commonest : null; // where no two agree, none is the odd one out
@@ -17,7 +17,7 @@ export function drawComparison(panel, answers) {
       { className: "quiet" },
       answers.length < 2
         ? "Only one model of this world is here. Give more of them: vbsix serve RUN-1 RUN-2 MODEL.safetensors"
-        : told.length
+        : read.length
           ? `${usual ? `${agree} of ${answers.length}` : "No two"} models come to the same world.`
           : "Type an instruction to compare what the models make of it."
     ),

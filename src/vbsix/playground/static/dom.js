@@ -13,7 +13,7 @@ export function h(name, properties = {}, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
-/** Waits so many milliseconds, unless the signal ends it. */
+/** Waits a number of milliseconds, unless the signal ends it. */
 export function pause(time, signal) {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

@@ -92,14 +92,14 @@ export function instructionList({ most, onchange, oncommit, onselect, attention 
       if (!command) {
         element.classList.remove("doubtful");
         outcome.replaceChildren();
-        line.told = null;
+        line.written = null;
         return;
       }
       result.setAttribute("aria-label", `Show the world after instruction ${place + 1}`);
       show(figure, pictures[command.world], { moving: false });
-      const told = JSON.stringify([line.input.value, place, command.tokens, command.words, command.doubtful, reasons[place], unknown]);
-      if (line.told === told) return; // the focus stays where it is
-      line.told = told;
+      const written = JSON.stringify([line.input.value, place, command.tokens, command.words, command.doubtful, reasons[place], unknown]);
+      if (line.written === written) return; // the focus stays where it is
+      line.written = written;
       const marked = underline(line.input.value, unknown);
       outcome.replaceChildren(
         marked ? h("span", { className: "said" }, marked) : "",

@@ -203,7 +203,7 @@ async function askAll(asked, signal) {
   }
 }
 
-/** Asks, once typing rests, which instructions cannot be done in the worlds they meet. */
+/** Asks, after a pause in typing, which instructions cannot be done in the worlds they meet. */
 async function explain(asked, signal) {
   const worlds = [asked.world, ...(reading()?.commands.map(({ world }) => world) ?? [])];
   if (!model().random || worlds.length < 2) return;
@@ -412,7 +412,7 @@ function drawButtons() {
   $("redo").disabled = depth >= Number(sessionStorage.getItem("deepest") ?? 0);
 }
 
-/** An action whose failure is told. */
+/** An action whose failure is shown. */
 function guarded(action) {
   return () => action().catch(({ message }) => complain(message));
 }
@@ -422,7 +422,7 @@ function complain(message) {
   $("problem").hidden = !message;
 }
 
-/** Told to screen readers once things are quiet. */
+/** Announces a text to screen readers, after a pause. */
 function say(text) {
   clearTimeout(say.timer);
   say.timer = setTimeout(() => ($("status").textContent = text), 600);
