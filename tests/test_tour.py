@@ -1,6 +1,6 @@
 """The notebook `examples/tour.ipynb` is executed in a clean kernel.
 
-`pytest -m integration` and CI do it with a few steps of training, `pytest -m slow` as it is committed.
+`pytest -m integration` and CI do it with few steps of training, `pytest -m slow` as it is committed.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def execute(tmp_path):
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("default")
 def test_the_notebook_runs_in_a_clean_kernel(execute):
-    """With a few steps of training: most of its time is compilation then."""
-    long, short = "training__steps=300,\n    run__evaluate_every=150", "training__steps=4,\n    run__evaluate_every=2"
-    lift = "training__steps=100, run__evaluate_every=50", "training__steps=4, run__evaluate_every=2"
+    """With few steps of training, so that most of its time is compilation."""
+    long, short = "training__steps=300,\n    run__evaluate_every=150", "training__steps=60,\n    run__evaluate_every=30"
+    lift = "training__steps=100, run__evaluate_every=50", "training__steps=20, run__evaluate_every=10"
     printed = execute((long, short), lift)
     assert re.search(r"\d+ of 200 are wrong", printed)
 
