@@ -88,7 +88,6 @@ def test_every_number_with_decimals_is_marked(page):
     )
     unmarked = re.findall(r"\d+\.\d+", CODE.sub("", STATED.sub("", text)))
     assert {number for number in unmarked if number != "3.11"} == UNMARKED[page]
-    assert all(number in text for number in UNMARKED[page])
 
 
 def test_the_readme_shows_the_run_that_is_best_on_dev():

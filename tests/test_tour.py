@@ -110,7 +110,7 @@ def execute(tmp_path):
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("default")
 def test_the_notebook_runs_in_a_clean_kernel(execute):
     """With few steps of training, so that most of its time is compilation."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from vbsix.reproduction.page import fill_page
 from vbsix.reproduction.runs import Result, System, plan
 from vbsix.reproduction.summary import accuracy_on_test, best_tested, draw_summary
 from vbsix.runs.folder import Run
@@ -51,3 +52,10 @@ def test_a_domain_has_a_bar_for_each_accuracy_that_is_known(tmp_path):
         "alchemy\nbest: execution-only, beam-256",
     ]
     assert draw_summary({}) is None
+
+
+def test_without_a_run_measured_on_test_the_page_has_no_figure(tmp_path):
+    page = "<!-- summary -->\n<!-- end -->"
+    run = planned(tmp_path, "vbsix")
+    assert "No run of these has ended yet." in fill_page(page, {run: measured(0.3)}, {})
+    assert "](figures/summary.svg)" in fill_page(page, {run: measured(0.3, [0.5, 0.7])}, {})

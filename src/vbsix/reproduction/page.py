@@ -14,7 +14,7 @@ from vbsix.config.legacy import read_config
 from vbsix.data.dataset import SYNTHETIC
 from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
-from vbsix.reproduction.summary import TITLE, draw_summary
+from vbsix.reproduction.summary import TITLE, best_tested, draw_summary
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.runs.folder import Run
 from vbsix.show.curves import FORMATS, Curve, as_label, draw_curve, prepare, save
@@ -100,7 +100,7 @@ def fill_page(text: str, results: Mapping[Run, Result], incomplete: Mapping[Run,
         if part == INCOMPLETE:
             on_scone = {run: found for run, found in incomplete.items() if run.source != SYNTHETIC}
             return f"{to_markdown([COLUMNS, *incomplete_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
-        chosen = results if part in (RUNS, SUMMARY) else _choose(part, results)
+        chosen = _choose(part, results)
         if not chosen:
             return "No run of these has ended yet."
         if part == RUNS:
@@ -122,7 +122,12 @@ def _figure_file(part: str) -> str:
 
 
 def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
-    """The results that a target's part of the page shows, in order."""
+    """The results that a part of the page shows, in order."""
+    if part == RUNS:
+        return dict(results)
+    if part == SUMMARY:
+        best = [run for domain in DOMAINS if (run := best_tested(results, domain))]
+        return {run: results[run] for run in best}
     target = _TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
         (run.config.domain, system_of(run)): run
