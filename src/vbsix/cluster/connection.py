@@ -20,6 +20,13 @@ NO_EXTRA = "a Ray cluster needs its extra: pip install 'vbsix[cluster]', in a ch
 RETRIES = 5
 """How often a task is repeated whose process, node or device has failed."""
 
+ANSWER_SECONDS = 10
+"""How long an address may take to answer."""
+HTTP2_SETTINGS = b"\x04"
+"""The kind of the first frame that either side sends: the fourth byte, after three with the frame's length."""
+HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + HTTP2_SETTINGS + b"\0\0\0\0\0"
+"""What a client says first (RFC 9113, section 3.4)."""
+
 
 class Cluster(NamedTuple):
     """Where tasks run, and what each of them takes."""
@@ -99,12 +106,19 @@ def connect(cluster: Cluster) -> Iterator[Any]:
 
 
 def _require_listener(address: str) -> None:
-    """Raises an error at once if nothing listens at HOST:PORT; Ray tries for minutes."""
+    """Raises an error if nothing listens at HOST:PORT, or something that does not speak HTTP/2, as Ray does.
+
+    Ray itself would try for minutes.
+    """
     found = re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address)
     if not found:
         return  # auto, local, or an address that Ray refuses itself
     try:
-        socket.create_connection((found[1], int(found[2])), timeout=10).close()
+        with socket.create_connection((found[1], int(found[2])), timeout=ANSWER_SECONDS) as connection:
+            if os.environ.get("RAY_USE_TLS") in (None, "", "0"):
+                connection.sendall(HTTP2_GREETING)
+                if connection.recv(4)[3:] != HTTP2_SETTINGS:
+                    raise OSError("something else than Ray listens there")
     except (OSError, OverflowError) as error:
         raise VbsixError(f"no Ray cluster can be reached at {address}: {error}. Check it with: ray status") from error
 
