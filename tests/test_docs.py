@@ -23,6 +23,7 @@ import vbsix
 from vbsix.cli import app, main
 from vbsix.config.presets import METHODS, preset
 from vbsix.config.schema import Config, to_settings
+from vbsix.config.variation import inputs
 from vbsix.reproduction import page, paper
 from vbsix.training.step import create_learner, train_step
 
@@ -203,6 +204,11 @@ def metrics_of(method: str, recipe: str, taught: bool = False) -> set[str]:
 
 
 @pytest.mark.integration
+def test_the_sweeps_page_has_every_input_of_programs():
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", read(DOCS / "sweeps.md"), re.MULTILINE)
+    assert {f"{section}.{name}" for section, names in rows for name in re.findall(r"`(\w+)`", names)} == inputs().keys()
+
+
 def test_the_metrics_page_has_every_metric_of_training_and_no_other():
     produced = {name for configuration in CONFIGURATIONS for name in metrics_of(*configuration)}
     produced |= metrics_of("vbsix", "stochastic", taught=True)

@@ -95,7 +95,7 @@ PAUSES = {
     "data.lengths": (1, 2),
     "data.max_words": 4,
     "data.glove_words": 0,
-    "search.beam": 4,
+    "search.beam": 3,
     "training.batch": 4,
 }
 METHODS = {
@@ -185,12 +185,12 @@ def make_teachers(folder, config: Config) -> Teachers:
 
 
 def distance(one, other) -> float:
-    """The largest difference of a parameter of the last policies of two runs."""
+    """The largest difference of a parameter of the last networks of two runs."""
     largest = 0.0
     for mine in max((one / "checkpoints").glob("step-*")).glob("*.safetensors"):
         tensors, others = (read_tensors(file)[0] for file in (mine, other / mine.relative_to(one)))
-        policies = [name for name in tensors if name.startswith((".networks.policy", ".average"))]
-        largest = max(largest, *(float(np.max(np.abs(tensors[name] - others[name]), initial=0.0)) for name in policies))
+        networks = [name for name in tensors if name.startswith((".networks", ".average"))]
+        largest = max(largest, *(float(np.max(np.abs(tensors[name] - others[name]), initial=0.0)) for name in networks))
     return largest
 
 

@@ -75,7 +75,12 @@ def run_jobs(
 
 def _call(place: Place, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     enter(place)
-    return function(*arguments)
+    try:
+        return function(*arguments)
+    except DeviceFailed:
+        raise
+    except VbsixError as error:  # those with arguments of their own cannot be pickled
+        raise VbsixError(str(error)) from None
 
 
 def _lacking(ray: Any, cluster: Cluster) -> Iterator[str]:

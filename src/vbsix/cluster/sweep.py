@@ -16,6 +16,7 @@ from vbsix.domains.base import Domain
 from vbsix.domains.registry import get_domain, import_domain, origin_of
 from vbsix.runs.display import MessageFile
 from vbsix.runs.folder import SWEEP_FILE, Run, read_failure, resume_command, save_failure
+from vbsix.runs.loop import DeviceFailed
 from vbsix.runs.sweep import Sweep, is_sweep, open_sweep, train_group, waiting_runs
 from vbsix.utilities.errors import UnknownName, VbsixError
 
@@ -99,7 +100,8 @@ def _train_stored_group(url: str, names: Sequence[str], folder: str, number: int
         try:
             train_group(sweep, number, observe, _domain(origin))
         except VbsixError as error:  # names the sweep's own folder, not one that is gone
-            raise type(error)(str(error).replace(place, folder)) from error
+            kind = DeviceFailed if isinstance(error, DeviceFailed) else VbsixError
+            raise kind(str(error).replace(place, folder)) from error
         finally:
             for run in sweep.runs:
                 if (failure := read_failure(run)) and place in str(failure):
