@@ -194,8 +194,9 @@ def distance(one, other) -> float:
     return largest
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", DIFFERENT)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == "reinforce" else pytest.mark.slow) for kind in DIFFERENT]
+)
 def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, smooth_adam, kind):
     base = override(LOOP_CONFIG, METHODS[kind])
     teachers = make_teachers(tmp_path / "teachers", base) if kind == "taught" else None

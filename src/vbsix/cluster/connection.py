@@ -148,11 +148,11 @@ def fetch_result(ray: Any, ref: Any, what: str) -> Any:
     try:
         return ray.get(ref)
     except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        known = cause if isinstance(cause, VbsixError) else None
-        reason = known or (
-            describe_os_error(cause) if isinstance(cause, OSError) else f"{type(cause).__name__}: {cause}"
-        )
+        cause, reason = error.cause, f"{type(error.cause).__name__}: {error.cause}"
+        if isinstance(cause, VbsixError):
+            reason = str(cause)
+        elif isinstance(cause, OSError):
+            reason = describe_os_error(cause)
         raise VbsixError(f"{what}: {reason}") from error
     except ray.exceptions.RayError as error:
         raise VbsixError(f"{what}: its process or node died too often: {str(error).partition(chr(10))[0]}") from error

@@ -10,11 +10,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from vbsix.cluster.connection import Cluster, Place, connect, enter, fetch_result
+from vbsix.cluster.storage import StorageFailed
 from vbsix.runs.folder import Run, read_failure
 from vbsix.runs.loop import DeviceFailed
 from vbsix.runs.metrics import last_step
 from vbsix.utilities.errors import VbsixError
 
+PASSING = DeviceFailed, StorageFailed
+"""Errors after which a job is called again."""
 POLL = 1.0
 """Seconds between two looks at the progress of jobs."""
 
@@ -50,7 +53,7 @@ def run_jobs(
         for message in _lacking(ray, cluster):
             display.console.print(message, soft_wrap=True)
         # A process that has failed on its device is not used again.
-        call = ray.remote(max_calls=1, retry_exceptions=[DeviceFailed], **cluster.task_options)(_call)
+        call = ray.remote(max_calls=1, retry_exceptions=[*PASSING], **cluster.task_options)(_call)
         place = Place.here(cluster)
         waiting = {
             call.options(name=job.title).remote(place, job.function, job.arguments): number
@@ -77,7 +80,7 @@ def _call(place: Place, function: Callable[..., Any], arguments: tuple[Any, ...]
     enter(place)
     try:
         return function(*arguments)
-    except DeviceFailed:
+    except PASSING:
         raise
     except VbsixError as error:  # those with arguments of their own cannot be pickled
         raise VbsixError(str(error)) from None

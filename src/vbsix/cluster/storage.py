@@ -16,6 +16,10 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import write_bytes
 
 
+class StorageFailed(VbsixError):
+    """A storage cannot be read or written. A later call may succeed."""
+
+
 class Storage:
     """A folder at a URL of fsspec, and its copy here.
 
@@ -96,10 +100,8 @@ class Storage:
         """Names the URL in errors; each file system has exceptions of its own."""
         try:
             yield
-        except VbsixError:
-            raise
         except Exception as error:
-            raise VbsixError(f"{self.url}: {_describe(error)}") from error
+            raise StorageFailed(f"{self.url}: {_describe(error)}") from error
 
 
 def require_writable(url: str) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vbsix.cluster.connection import Cluster, missing_on_node
-from vbsix.cluster.jobs import Job, run_jobs
-from vbsix.cluster.storage import Storage
+from vbsix.cluster.jobs import PASSING, Job, run_jobs
+from vbsix.cluster.storage import Storage, StorageFailed
 from vbsix.domains.base import Domain
-from vbsix.domains.registry import get_domain, import_domain, origin_of
+from vbsix.domains.names import BUILT_IN, FROM_FILES
+from vbsix.domains.registry import import_domain, origin_of
 from vbsix.runs.display import MessageFile
 from vbsix.runs.folder import SWEEP_FILE, Run, read_failure, resume_command, save_failure
-from vbsix.runs.loop import DeviceFailed
 from vbsix.runs.sweep import Sweep, is_sweep, open_sweep, train_group, waiting_runs
-from vbsix.utilities.errors import UnknownName, VbsixError
+from vbsix.utilities.errors import VbsixError
 
 LOOK_EVERY = 10.0
 """Seconds between two looks at the progress in a storage."""
@@ -45,20 +45,16 @@ def train_sweep_on(cluster: Cluster, sweep: Sweep, quiet: bool) -> dict[Path, Vb
         outcomes = run_jobs(_jobs(cluster, sweep), cluster, quiet, refresh)
     errors = [str(outcome) for outcome in outcomes if isinstance(outcome, VbsixError)]
     if errors:
-        again = f"{resume_command(sweep.runs[0])} --engine ray"
+        stored = f" --storage {cluster.storage}" if cluster.storage else ""
+        again = f"{resume_command(sweep.runs[0])} --engine ray{stored}"
         raise VbsixError("\n".join([*errors, f"The other groups have ended. Continue with: {again}"]))
     return sweep.failed
 
 
 def require_known(name: str) -> None:
     """Refuses a language that tasks cannot find."""
-    try:
-        if origin_of(name) is None:
-            get_domain(name)
-    except UnknownName as error:
-        raise VbsixError(
-            f"{name}: tasks on a cluster import a language of your own by its name: give module:Class."
-        ) from error
+    if origin_of(name) is None and name not in (*BUILT_IN, *FROM_FILES):
+        raise VbsixError(f"{name}: tasks on a cluster import a language of your own by its name: give module:Class.")
 
 
 def _jobs(cluster: Cluster, sweep: Sweep) -> list[Job]:
@@ -100,7 +96,7 @@ def _train_stored_group(url: str, names: Sequence[str], folder: str, number: int
         try:
             train_group(sweep, number, observe, _domain(origin))
         except VbsixError as error:  # names the sweep's own folder, not one that is gone
-            kind = DeviceFailed if isinstance(error, DeviceFailed) else VbsixError
+            kind = type(error) if isinstance(error, PASSING) else VbsixError
             raise kind(str(error).replace(place, folder)) from error
         finally:
             for run in sweep.runs:
@@ -153,7 +149,8 @@ def _stored(url: str | None, sweep: Sweep) -> Iterator[Callable[[], None]]:
     def refresh() -> None:
         nonlocal looked
         if time.monotonic() - looked >= LOOK_EVERY:
-            storage.fetch(lambda name: PurePosixPath(name).name in SHOWN)
+            with suppress(StorageFailed):  # the next look may succeed
+                storage.fetch(lambda name: PurePosixPath(name).name in SHOWN)
             looked = time.monotonic()
 
     try:
