@@ -86,16 +86,15 @@ def evaluate_sweep(
     """Prints the accuracy of each run on a split, mean and standard deviation over seeds; and the mean over folds."""
     from vbsix.api import evaluate
 
-    reports = {
-        run: evaluate(run.folder, data, split, best=best, ensemble=ensemble, domain=domain) for run in sweep.good
-    }
-    accuracies: dict[Path, Accuracies] = {run.folder: {split: found.accuracy} for run, found in reports.items()}
+    reports = [evaluate(run.folder, data, split, best=best, ensemble=ensemble, domain=domain) for run in sweep.good]
+    both = list(zip(sweep.good, reports, strict=True))
+    accuracies: dict[Path, Accuracies] = {run.folder: {split: found.accuracy} for run, found in both}
     if not as_json:
         table = _accuracy_table(f"accuracy on {split}, %", sweep, accuracies)
         return Console(highlight=False, markup=False).print(table)
     runs = {
         run.folder.name: {"seeds": ["+".join(map(str, run.seeds))] if ensemble else run.seeds, **asdict(found)}
-        for run, found in reports.items()
+        for run, found in both
     }
     means = {name: own[split] for name, own in mean_over_folds(sweep, accuracies).items()}
     typer.echo(json.dumps({"format": 1, "split": split, "runs": runs, "mean_over_folds": means}))
