@@ -49,7 +49,8 @@ def bench_requests(domain: str, requests: int, engine: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "vbsix", "parse", domain, f"--input={source}", f"--output={target}"]
         command += [f"--engine={engine}", *(["--address=local"] if engine == "ray" else [])]
         measured = _watch(command)
-        answered = sum(1 for _ in target.open("rb"))
+        with target.open("rb") as answers:
+            answered = sum(1 for _ in answers)
     if answered != requests:
         raise VbsixError(f"{answered} of {requests} requests were answered.")
     return {
