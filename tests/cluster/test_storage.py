@@ -43,6 +43,8 @@ def test_what_is_uploaded_is_fetched_on_another_node(url, tmp_path):
     fill(node, "run/metrics.jsonl", content="more")
     for name in FINISHED:
         (node / name).unlink()
+    removed = tmp_path / "there" / FINISHED[1]
+    removed.unlink(missing_ok=True)  # by an upload that failed
     other.upload()
     storage.fetch()
     assert (here / "run/metrics.jsonl").read_text() == "more"

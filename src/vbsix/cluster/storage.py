@@ -6,7 +6,7 @@ A task fetches its runs, trains them in a folder of its own, and uploads what ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
@@ -48,7 +48,8 @@ class Storage:
                 if self._here.get(name) != here[name]:
                     self._put(name, (self.folder / name).read_bytes())
             for name in sorted(self._here.keys() - here.keys(), key=_manifests_last, reverse=True):
-                self.files.rm_file(f"{self.root}/{name}")
+                with suppress(FileNotFoundError):  # an upload that failed may have removed it
+                    self.files.rm_file(f"{self.root}/{name}")
         self._here = here
 
     def fetch(self, wanted: Callable[[str], bool] = lambda name: True) -> None:
