@@ -23,6 +23,7 @@ import vbsix
 from vbsix.cli import main
 from vbsix.config.presets import METHODS
 from vbsix.config.schema import Config, to_settings
+from vbsix.config.variation import inputs
 from vbsix.reproduction import page
 from vbsix.reproduction.summary import best_tested
 from vbsix.runs.metrics import METRICS
@@ -191,6 +192,11 @@ def metrics_of(method: str, recipe: str, taught: bool = False) -> set[str]:
         return train_step(*given, critic_ranks=True, teachers=teachers)[1]
 
     return set(jax.eval_shape(step, learner, jax.random.key(0), jax.numpy.int32(0)))
+
+
+def test_the_sweeps_page_has_every_input_of_programs():
+    rows = re.findall(r"^\| `(\w+)` \| (`.*) \|$", read(DOCS / "sweeps.md"), re.MULTILINE)
+    assert {f"{section}.{name}" for section, names in rows for name in re.findall(r"`(\w+)`", names)} == inputs().keys()
 
 
 @pytest.mark.integration

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from vbsix.cluster.connection import LOCAL, Cluster, choose_cluster
+from vbsix.cluster.sweep import require_known, train_sweep_on
 from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_stages, read_toml
 from vbsix.data.config import VOCABULARY
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.json_lines import choose_settings
-from vbsix.data.words import Words, vector_size
+from vbsix.data.words import UtteranceVectors, Words, vector_size
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
@@ -33,7 +35,7 @@ from vbsix.runs.folder import Run, create_run, is_staged, is_teaching, open_run,
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
 from vbsix.runs.stages import create_stages, plan_stages, train_stages
-from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
+from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, mean_over_folds, open_sweep, plan_sweep, train_sweep
 from vbsix.runs.teachers import find_teachers
 from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching, train_teaching
 from vbsix.utilities.errors import VbsixError
@@ -216,11 +218,14 @@ class TrainedSweep:
         folder: where everything is; each run has a folder of its own inside.
         runs: the runs that ended well, by their names, such as `learning_rate=0.001,fold=2`.
         failed: why the others failed.
+        mean_over_folds: with cross-validation, accuracies after the last step, by split, number of utterances and seed.
+            Each is the mean over folds, each of which counts the same.
     """
 
     folder: Path
     runs: Mapping[str, TrainedRun]
     failed: Mapping[str, VbsixError]
+    mean_over_folds: Mapping[str, Accuracies]
 
     @cached_property
     def ensemble(self) -> Parser:
@@ -243,6 +248,11 @@ def sweep(
     config: str | Path | None = None,
     words: Words | None = None,
     progress: bool = True,
+    engine: str = LOCAL,
+    address: str | None = None,
+    cpus: int | None = None,
+    gpus: float | None = None,
+    storage: str | None = None,
     **settings: Any,
 ) -> TrainedSweep:
     """Trains a run for each combination of values; runs that share compiled code are trained side by side.
@@ -262,19 +272,29 @@ def sweep(
         config: a TOML file with settings.
         words: a vocabulary of your own.
         progress: show the progress.
+        engine: `local`, or `ray` for a Ray cluster: each group of runs that share compiled code is a task.
+        address: of the cluster; None for RAY_ADDRESS, or else Ray on this machine.
+        cpus: the cores of a task; 1 by default.
+        gpus: the GPUs of a task, such as 0.5; 0 by default.
+        storage: a URL where tasks keep their runs, for nodes that do not share `out`.
         settings: any setting.
     """
     prepare_jax()
+    cluster = choose_cluster(engine, address, cpus, gpus, Path(out) if out else None, storage=storage)
     language = as_domain(domain)
     settings |= {"data.folds": folds} if folds else {}
     base = _plan(language, data, (method, recipe, variant), seeds, out, config, settings)
     values = dict(vary or {}) | ({"data.fold": range(folds)} if folds else {})
     planned = plan_sweep(base.folder, base.config, values, base.seeds, base.source)
+    if cluster:
+        if isinstance(words, UtteranceVectors):
+            raise VbsixError("words: vectors of utterances cannot be sent to tasks; leave out engine.")
+        require_known(language.name)
     if not is_sweep(planned.folder):
         create_sweep(planned, language, words)
     elif not _is_same(open_sweep(planned.folder), planned):
         raise VbsixError(f"{planned.folder}: holds another sweep; give another folder.")
-    return _finish_sweep(planned, language, words, progress)
+    return _finish_sweep(planned, language, words, progress, cluster)
 
 
 def _is_same(found: Sweep, planned: Sweep) -> bool:
@@ -282,15 +302,21 @@ def _is_same(found: Sweep, planned: Sweep) -> bool:
     return runs == wanted
 
 
-def _finish_sweep(planned: Sweep, language: Domain | None, words: Words | None, progress: bool) -> TrainedSweep:
-    failed = train_sweep(planned, lambda runs, _: _watch(runs, None, progress), language, words)
+def _finish_sweep(
+    planned: Sweep, language: Domain | None, words: Words | None, progress: bool, cluster: Cluster | None = None
+) -> TrainedSweep:
+    if cluster:
+        failed = train_sweep_on(cluster, planned, quiet=not progress)
+    else:
+        failed = train_sweep(planned, lambda runs, _: _watch(runs, None, progress), language, words)
     domain = language or as_domain(planned.runs[0].config.domain)
     trained = {
         run.folder.name: TrainedRun(run.folder, run.config, read_json(run.folder / "result.json"), domain, words)
         for run in planned.runs
         if run.folder not in failed
     }
-    return TrainedSweep(planned.folder, trained, {folder.name: error for folder, error in failed.items()})
+    means = mean_over_folds(planned, {run.folder: run.accuracy for run in trained.values()})
+    return TrainedSweep(planned.folder, trained, {folder.name: error for folder, error in failed.items()}, means)
 
 
 def resume(

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from vbsix.benchmarks import executor, page, predict, search, train
+from vbsix.benchmarks import executor, page, predict, requests, search, train
 from vbsix.benchmarks.page import PARTS, draw_growth, fill_page, read_results
 from vbsix.utilities.files import read_json, write_json
 
@@ -127,6 +127,16 @@ def test_prediction_executor_and_search(folder):
     write(folder, "many", "predict scene --seeds 6", many)
     assert "| 2 CPU cores | tangrams | 1.1 | 20 | 330 | 200 | 300 | 182 |" in fill(folder, "prediction")
     assert fill(folder, "evaluation")[2] == "| NVIDIA H200 | scene | 6 | 1.1 | 1,035 | 1.2 | 8.04 |"
+    peaks = {"driver": [1e6, 3e6, 2e6, 4e6], "worker": [5e6, 6e6, 9e6, 7e6]}
+    figures = {"requests": 1000, "requests_per_second": 123.4, "cpu_milliseconds": 1.5, **CPU}
+    for engine in ("ray", "local"):
+        memory = peaks if engine == "ray" else {"driver": peaks["driver"]}
+        measured = {"domain": "tangrams", "engine": engine, "memory_bytes": memory, **figures}
+        write(folder, engine, f"requests --engine {engine}", measured)
+    assert fill(folder, "requests")[2:4] == [
+        "| 2 CPU cores | tangrams | local | 1,000 | 123 | 1.5 | 3, 4 | - |",
+        "| 2 CPU cores | tangrams | ray | 1,000 | 123 | 1.5 | 3, 4 | 6, 9 |",
+    ]
     speeds = {"scene": {"transitions_per_second": 34e6, **CPU}, "alchemy": {"transitions_per_second": 2.2e9, **GPU}}
     write(folder, "executor", "executor", speeds)
     assert fill(folder, "executor")[2:4] == [
@@ -159,11 +169,20 @@ def test_growth_shows_one_size_at_a_time_and_what_seeds_cost(folder):
 
 @pytest.mark.parametrize("given", [["--out", "{}"], ["--out={}"]])
 @pytest.mark.parametrize(
-    "command", ["train scene --seeds 2", "train --sweep", "predict", "predict scene", "executor", "search scene"]
+    "command",
+    [
+        "train scene --seeds 2",
+        "train --sweep",
+        "predict",
+        "predict scene",
+        "requests scene",
+        "executor",
+        "search scene",
+    ],
 )
 def test_results_are_written_with_command_and_date(vbsix, monkeypatch, tmp_path, command, given):
     result = {"domain": "scene", **CPU}
-    for module in executor, predict, search, train:
+    for module in executor, predict, requests, search, train:
         name = f"bench_{module.__name__.rpartition('.')[2]}"
         monkeypatch.setattr(module, name, lambda *sizes, **options: result)
     path = tmp_path / "new" / "a file.json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from training.tiny import LOOP_SETTINGS, to_arguments
 
@@ -24,6 +26,12 @@ def test_a_sweep_is_trained_and_its_accuracies_are_printed(vbsix, tmp_path):
     assert (again.code, "in use already" in again.err) == (2, True)
     evaluated = vbsix("evaluate", str(folder))
     assert evaluated.code == 0 and "learning_rate=0.01" in evaluated.out and "accuracy on dev, %" in evaluated.out
+    report = json.loads(vbsix("evaluate", str(folder), "--json").out)
+    assert (report["split"], report["mean_over_folds"]) == ("dev", {})
+    assert report["runs"].keys() == {"learning_rate=0.05", "learning_rate=0.01"}
+    assert all(own["seeds"] == [0, 1] and len(own["accuracy"]["1"]) == 2 for own in report["runs"].values())
+    refused = vbsix("evaluate", str(folder), "--predictions", str(tmp_path / "all.jsonl"))
+    assert refused.code == 2 and "--predictions takes one of its runs" in refused.err
     assert vbsix("plot", str(folder), "--out", str(tmp_path / "curves.svg")).code == 0
     resumed = vbsix("train", "--resume", str(folder))
     assert resumed.code == 0 and "learning_rate=0.05" in resumed.out

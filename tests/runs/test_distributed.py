@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from vbsix.runs.metrics import MetricsFile, read_metrics
 from vbsix.training.chunk import create_learners
 from vbsix.utilities import processes
 from vbsix.utilities.files import remove_file, write_json
+from vbsix.utilities.processes import Peers
 
 pytestmark = pytest.mark.integration
 
@@ -41,9 +43,16 @@ class Ended(NamedTuple):
     err: str
 
 
-def start(*arguments: str, devices: int = 1, code: str = "from vbsix.cli import main; main()") -> subprocess.Popen:
+def start(
+    *arguments: str,
+    devices: int = 1,
+    launcher: Mapping[str, str] = {},
+    code: str = "from vbsix.cli import main; main()",
+) -> subprocess.Popen:
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
-    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = (
+        os.environ | launcher | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
     command = [sys.executable, "-c", code, "train", *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -161,11 +170,23 @@ def test_a_full_disk_ends_all_processes_and_spares_the_checkpoint(tmp_path):
     assert list((tmp_path / "run" / "checkpoints").glob("step-*/manifest.json"))
 
 
+def open_mpi(number: int) -> dict[str, str]:
+    """What Open MPI tells a process, of version 5 too."""
+    names = "RANK", "LOCAL_RANK", "SIZE"
+    return {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in zip(names, (number, number, 2), strict=True)}
+
+
 @pytest.mark.slow
-def test_what_keeps_one_process_from_starting_is_a_message_of_all(tmp_path):
+@pytest.mark.parametrize("launched", [False, True], ids=["numbered by options", "numbered by Open MPI"])
+def test_what_keeps_one_process_from_starting_is_a_message_of_all(tmp_path, launched):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
-    one, other = map(end, start_two(*NEW, f"--out={tmp_path / 'run'}"))
+    if launched:
+        joining = "--distributed", f"--coordinator={free_address()}", f"--out={tmp_path / 'run'}"
+        both = [start(*NEW, *joining, launcher=open_mpi(number)) for number in (0, 1)]
+    else:
+        both = start_two(*NEW, f"--out={tmp_path / 'run'}")
+    one, other = map(end, both)
     message = f"{tmp_path / 'run'}: is in use already; give another folder, or continue it with --resume.\n"
     assert (one.code, other.code) == (2, 2)
     assert one.err.endswith(f"error: {message}")
@@ -222,7 +243,7 @@ def test_a_port_that_is_in_use_is_one_message(tmp_path):
         (["--distributed", "--out=run", "--folds=2"], "does not go with sweeps"),
         (["--distributed", "--out=run", "--rounds=2"], "does not go with sweeps, --rounds"),
         (["--distributed", "--out=run", "--processes=2", "--process=2"], "2 processes have the numbers 0 to 1"),
-        (["--distributed", "--out=run"], "no job of Slurm, Open MPI or Kubernetes was detected; give --coordinator"),
+        (["--distributed", "--out=run"], "no other processes were detected. Give --coordinator"),
         (["--distributed", "--out=run", "--coordinator=here"], "cannot meet at here: expected HOST:PORT"),
         (
             ["--distributed", "--out=run", "--coordinator=no.such.host.invalid:1", "--process=1", "--processes=2"],
@@ -238,6 +259,26 @@ def test_what_the_user_can_fix_is_one_message(tmp_path, monkeypatch, given, mess
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err and ended.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("set_by_launcher", "given", "expected"),
+    [
+        ({}, Peers("a:1", 2, 1), (Peers("a:1", 2, 1), None)),
+        (open_mpi(1), Peers("a:1"), (Peers("a:1", 2, 1), [1])),
+        (open_mpi(1), Peers("a:1", 4, 3), (Peers("a:1", 4, 3), [1])),
+        (open_mpi(1) | {"JAX_LOCAL_DEVICE_IDS": "0"}, Peers(), (Peers(None, 2, 1), None)),
+        ({"PMI_RANK": "0", "PMI_SIZE": "3"}, Peers("a:1"), (Peers("a:1", 3, 0), None)),
+        ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1"}, Peers(), (Peers(None, 8, 5), [1])),
+        ({"SLURM_NTASKS": "8"}, Peers("a:1"), (Peers("a:1"), None)),
+    ],
+)
+def test_a_launcher_numbers_the_processes(monkeypatch, set_by_launcher, given, expected):
+    for name in [*sum(processes.LAUNCHERS, ()), "JAX_LOCAL_DEVICE_IDS"]:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in set_by_launcher.items():
+        monkeypatch.setenv(name, value)
+    assert processes._ask_launcher(given) == expected
 
 
 def test_processes_after_the_first_write_nothing(tmp_path, monkeypatch):

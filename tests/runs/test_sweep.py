@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import shutil
 from contextlib import contextmanager
+from functools import partial
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from rich.console import Console
+from runs.sums import MOST, WORDS, Sums, write_sums
 from training.tiny import LOOP_CONFIG, Watcher, outcome
 
 import vbsix
+from vbsix.cli.sweep import accuracy_table
 from vbsix.config.schema import Config, override, to_settings
+from vbsix.config.variation import inputs
 from vbsix.data.dataset import FOLD, leave_out, load_dataset
 from vbsix.data.examples import Row
-from vbsix.runs.folder import Run, create_run, open_run, reopen_run
+from vbsix.runs.checkpoints import checkpoint_steps
+from vbsix.runs.folder import Best, Run, Teachers, create_run, open_run, reopen_run, save_best
 from vbsix.runs.loop import Interrupted, train, train_together
 from vbsix.runs.metrics import read_metrics
-from vbsix.runs.sweep import _Datasets, create_sweep, open_sweep, plan_sweep, train_sweep
+from vbsix.runs.sweep import _Datasets, create_sweep, mean_over_folds, open_sweep, plan_sweep, train_sweep
+from vbsix.training.chunk import create_learners
 from vbsix.utilities.errors import VbsixError
-from vbsix.utilities.files import read_tensors
+from vbsix.utilities.files import read_tensors, write_json
 
 pytestmark = pytest.mark.integration
 
@@ -32,11 +45,14 @@ DIFFERENT = {
             "network.embedding_init_std": 0.3,
             "search.epsilon": 0.1,
             "search.critic_window": 2,
-            "training.learning_rate": 0.002,
+            "training.learning_rate": 0.02,
             "training.decay_share": 0.5,
             "training.dropout": 0.1,
             "training.curriculum_steps": 3,
             "training.value_ranking_start": 4,
+            "training.word_dropout": 0.1,
+            "training.beta": 2.0,
+            "training.length_penalty": 0.3,
         },
         {
             "data.fold": 1,
@@ -44,11 +60,14 @@ DIFFERENT = {
             "network.embedding_init_std": 0.1,
             "search.epsilon": 0.3,
             "search.critic_window": 1,
-            "training.learning_rate": 0.001,
+            "training.learning_rate": 0.01,
             "training.decay_share": 0.9,
             "training.dropout": 0.4,
             "training.curriculum_steps": 6,
             "training.value_ranking_start": 9,
+            "training.word_dropout": 0.4,
+            "training.beta": 0.5,
+            "training.length_penalty": 1.0,
         },
     ),
     "reinforce": (
@@ -56,38 +75,74 @@ DIFFERENT = {
         {"training.sample_epsilon": 0.5, "training.baseline": 0.1},
     ),
     "mml": ({"training.beta": 1.0}, {"training.beta": 0.5}),
+    "taught": (
+        {
+            "training.averaging": 0.5,
+            "training.context_dropout": 0.1,
+            "training.teacher_threshold": 1e-6,
+        },
+        {
+            "training.averaging": 0.9,
+            "training.context_dropout": 0.7,
+            "training.teacher_threshold": 0.01,
+        },
+    ),
 }
-"""Two runs of each method that differ in every input that the method has. Learning rates are small, because Adam
-turns a difference in the rounding of a small gradient into one of up to the learning rate."""
+"""Two runs of each kind, which differ in inputs of the program. All inputs occur."""
+PAUSES = {
+    "domain": "sums",
+    "data.folds": 2,
+    "data.lengths": (1, 2),
+    "data.max_words": 4,
+    "data.glove_words": 0,
+    "search.beam": 3,
+    "training.batch": 4,
+}
 METHODS = {
-    "vbsix": {**FOLDS, "data.lengths": (1, 2)},
+    "vbsix": PAUSES,
     "reinforce": {
         "training.objective": "reinforce",
         "training.critic": False,
         "search.space": "program",
         "training.baseline": 0.1,
-        "training.learning_rate": 0.001,
+        "training.learning_rate": 0.005,
     },
     "mml": {
+        **PAUSES,
         "training.critic": False,
         "training.programs": "extracted",
-        "training.beta": 1.0,
-        "training.learning_rate": 0.001,
+        "training.learning_rate": 0.01,
+        "search.program_beam": 8,
+    },
+    "taught": {
+        "training.critic": False,
+        "training.learning_rate": 0.01,
+        "network.context": 4,
+        "data.lengths": (1, 2),
     },
 }
 
 
-def configs_of(method: str) -> list[Config]:
-    return [override(LOOP_CONFIG, {**METHODS[method], **values}) for values in DIFFERENT[method]]
+class Pauses(Sums):
+    """Sums with a token that does nothing, so that there are correct programs of several lengths for all instructions.
+
+    In the languages of SCONE, a search of this size rarely finds any, and what is not found hides errors.
+    """
+
+    tokens = (*WORDS, "pause")
+    max_tokens_per_instruction = 2
+
+    def expand(self, state):
+        added = jnp.array([1, 2, 3, 0], jnp.int32)
+        sums = state["sum"] + added
+        return {"sum": sums, "done": state["done"] + (added > 0)}, sums <= MOST
 
 
-def begin(folder, config: Config, seeds=(0, 1)):
-    run = Run(folder, config, seeds, "synthetic")
-    return run, create_run(run)
-
-
-TOLERANCE = {"vbsix": 1e-5, "reinforce": 1e-4, "mml": 1e-4}
-"""Of parameters. MML and REINFORCE have tokens with gradients near zero, where Adam amplifies rounding."""
+def begin(folder, config: Config, seeds=(0, 1), teachers: Teachers | None = None):
+    is_own = config.domain == "sums"
+    source = write_sums(folder.parent / "data") if is_own else "synthetic"
+    run = Run(folder, config, seeds, source, teachers=teachers)
+    return run, create_run(run, Pauses() if is_own else None)
 
 
 def assert_alike(one, other, tolerance: float = 1e-5) -> None:
@@ -106,22 +161,66 @@ def assert_alike(one, other, tolerance: float = 1e-5) -> None:
             assert row[name] == pytest.approx(wanted[name], rel=1e-4, abs=1e-5), name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["vbsix", "reinforce", "mml"])
-def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, method):
-    configs, watcher = configs_of(method), Watcher()
-    together = [begin(tmp_path / f"together-{place}", config) for place, config in enumerate(configs)]
+@pytest.fixture
+def smooth_adam(monkeypatch):
+    """Adam with a larger epsilon, in both of what is compared.
+
+    With the usual one, 1e-8, Adam divides a gradient of about that size, which is mostly rounding, by its own size: the
+    parameter then moves by as much as with a large gradient. Programs round differently, so such parameters differ by
+    up to the learning rate, however right the programs are. With 1e-3, an update is at most 1e3 times the learning rate
+    times the gradient, and so is the difference.
+    """
+    jax.clear_caches()
+    monkeypatch.setattr(optax, "adam", partial(optax.adam, eps=1e-3))
+    yield
+    jax.clear_caches()
+
+
+def make_teachers(folder, config: Config) -> Teachers:
+    """Untrained policies as teachers."""
+    run, dataset = begin(folder, override(config, {"network.context": 0}))
+    policies = create_learners(dataset.domain, run.config, jnp.asarray(run.seeds)).networks.policy
+    save_best(run, Best(policies, [0, 0], [0.0, 0.0]))
+    return Teachers(folder, 1, False)
+
+
+def distance(one, other) -> float:
+    """The largest difference of a parameter of the last networks of two runs."""
+    largest = 0.0
+    for mine in max((one / "checkpoints").glob("step-*")).glob("*.safetensors"):
+        tensors, others = (read_tensors(file)[0] for file in (mine, other / mine.relative_to(one)))
+        networks = [name for name in tensors if name.startswith((".networks", ".average"))]
+        largest = max(largest, *(float(np.max(np.abs(tensors[name] - others[name]), initial=0.0)) for name in networks))
+    return largest
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == "reinforce" else pytest.mark.slow) for kind in DIFFERENT]
+)
+def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path, smooth_adam, kind):
+    base = override(LOOP_CONFIG, METHODS[kind])
+    teachers = make_teachers(tmp_path / "teachers", base) if kind == "taught" else None
+    first, second = DIFFERENT[kind]
+    both = [override(base, values) for values in (first, second)]
+    single = {name: override(both[0], {name: value}) for name, value in second.items()} if len(second) > 1 else {}
+    configs, watcher = [*both, *single.values()], Watcher()
+    together = [begin(tmp_path / str(place), config, teachers=teachers) for place, config in enumerate(configs)]
     trained = train_together(*zip(*together, strict=True), watcher)
-    for place, config in enumerate(configs):
-        alone = train(*begin(tmp_path / f"alone-{place}", config), Watcher())
+    for place, config in enumerate(both):
+        alone = train(*begin(tmp_path / f"alone-{place}", config, teachers=teachers), Watcher())
         found = trained[place]
         assert not isinstance(found, VbsixError)
         assert found.accuracies == alone.accuracies
         assert found.best.steps == alone.best.steps
-        assert_alike(tmp_path / f"together-{place}", tmp_path / f"alone-{place}", TOLERANCE[method])
-    losses = [[row["policy_loss"] for row in watcher.rows if row["run"] == f"together-{place}"] for place in (0, 1)]
-    assert losses[0] != losses[1], "runs that do not differ would hide errors"
-    assert len(next(iter(watcher.accuracies[14]["dev"].values()))) == 4, "two runs of two seeds"
+        assert_alike(tmp_path / str(place), tmp_path / f"alone-{place}")
+    # An input without an effect would hide errors.
+    effects = [distance(tmp_path / "0", tmp_path / str(place)) for place in range(1, len(configs))]
+    assert min(effects) > 1e-3, dict(zip(["all", *single], effects, strict=True))
+    assert len(next(iter(watcher.accuracies[14]["dev"].values()))) == 2 * len(configs), "two seeds of each run"
+
+
+def test_every_input_is_among_those_that_are_compared():
+    assert {name for runs in DIFFERENT.values() for values in runs for name in values} == inputs().keys()
 
 
 QUICK = override(LOOP_CONFIG, METHODS["reinforce"])
@@ -202,6 +301,30 @@ def test_a_run_that_diverges_alone_in_its_group_does_not_stop_the_others_either(
     assert sweep.good == []
 
 
+def test_a_disk_that_fills_up_stops_a_sweep_and_nothing_is_lost(swept, tmp_path, monkeypatch):
+    sweep = plan_sweep(tmp_path / "sweep", QUICK, VALUES, (0, 1), "synthetic")
+    create_sweep(sweep)
+    sync, calls = os.fsync, 0
+
+    def fills_up(descriptor):
+        nonlocal calls
+        calls += 1
+        if calls > 25:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fills_up)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        train_sweep(sweep, unseen)
+    assert str(sweep.folder) in raised.value.filename
+    monkeypatch.undo()
+    left = {run.folder: checkpoint_steps(run.checkpoints) for run in sweep.runs}
+    assert any(steps for steps in left.values()) and not all(steps for steps in left.values()), "in the middle"
+    assert train_sweep(open_sweep(sweep.folder), unseen) == {}
+    for run, wanted in zip(sweep.runs, swept.runs, strict=True):
+        assert outcome(run.folder) == outcome(wanted.folder)
+
+
 def test_a_run_that_was_continued_alone_is_not_set_back(swept, tmp_path):
     sweep = plan_sweep(tmp_path / "sweep", QUICK, {"training.learning_rate": [0.002, 0.001]}, (0, 1), "synthetic")
     create_sweep(sweep)
@@ -226,6 +349,24 @@ def test_a_run_that_was_continued_alone_is_not_set_back(swept, tmp_path):
     assert sorted(watcher.steps[0] for watcher in watchers) == [4, 11]
     for run, wanted in zip(sweep.runs, (swept.runs[0], swept.runs[2]), strict=True):
         assert_alike(run.folder, wanted.folder)
+
+
+def test_cross_validation_averages_over_folds(tmp_path):
+    values = {"data.fold": [0, 1], "training.batch": [2, 3]}
+    sweep = plan_sweep(tmp_path / "sweep", override(QUICK, FOLDS), values, (0, 1), "synthetic")
+    shares = {"fold=0,batch=2": [0.2, 0.4], "fold=1,batch=2": [0.6, 1.0], "fold=0,batch=3": [0.5, 0.5]}
+    accuracies = {tmp_path / "sweep" / name: {"fold": {"1": own}} for name, own in shares.items()}
+    assert mean_over_folds(sweep, accuracies) == {
+        "batch=2, mean over folds": {"fold": {"1": [pytest.approx(0.4), pytest.approx(0.7)]}}
+    }, "of each seed; without what lacks a fold"
+    plain = plan_sweep(tmp_path / "plain", QUICK, {"training.batch": [2, 3]}, (0, 1), "synthetic")
+    assert mean_over_folds(plain, {run.folder: {"dev": {"1": [0.5, 0.5]}} for run in plain.runs}) == {}
+    for name, own in shares.items():
+        write_json(tmp_path / "sweep" / name / "result.json", {"accuracy": {"fold": {"1": own}}})
+    page = Console(width=100, color_system=None)
+    with page.capture() as captured:
+        page.print(accuracy_table(sweep))
+    assert re.search(r"batch=2, mean over folds +55\.0 ± 21\.2", captured.get())
 
 
 @pytest.fixture

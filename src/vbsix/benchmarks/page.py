@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from vbsix.benchmarks import peers
+from vbsix.benchmarks.requests import DRIVER, WORKER
 from vbsix.benchmarks.search import COMBINATIONS
 from vbsix.benchmarks.search import PARTS as SEARCH_PARTS
 from vbsix.config.presets import preset
@@ -36,7 +37,7 @@ TEST_ROWS = {"scene": 1035, "alchemy": 899, "tangrams": 800}
 AIMS = {"scene": 100, "alchemy": 150, "tangrams": 200}
 """Our aims: steps a second of VBSiX with six seeds on a GPU."""
 SIZES = "beam", "batch", "seeds"
-IDENTITY = "domain", "method", "recipe", "device", "cores", "chunk", "warm", "runs", *SIZES
+IDENTITY = "domain", "engine", "method", "recipe", "device", "cores", "chunk", "warm", "runs", *SIZES
 """Of results that agree in these, the latest counts."""
 Result = dict[str, Any]
 """Figures of one domain, with the command and the date of their file."""
@@ -126,6 +127,7 @@ def _choose(name: str, results: Sequence[Result]) -> list[Result]:
         key=lambda result: (
             result["device"],
             DOMAINS.index(result["domain"]),
+            result.get("engine", ""),
             result.get("method", ""),
             result["runs"],
         ),
@@ -247,6 +249,33 @@ def _evaluation(results: list[Result]) -> str:
     return to_markdown([heading, *map(row, results)])
 
 
+def _requests(results: list[Result]) -> str:
+    """Files of requests; memory in both halves of the time."""
+
+    def memory(result: Result, kind: str) -> str:
+        peaks = result["memory_bytes"].get(kind)
+        if peaks is None:
+            return MISSING
+        half = len(peaks) // 2
+        return ", ".join(_number(max(part) / 1e6) for part in (peaks[:half], peaks[half:]))
+
+    def row(result: Result) -> list[str]:
+        names = [_device(result), result["domain"], result["engine"], f"{result['requests']:,}"]
+        speeds = (_number(result[name]) for name in ("requests_per_second", "cpu_milliseconds"))
+        return [*names, *speeds, *(memory(result, kind) for kind in (DRIVER, WORKER))]
+
+    heading = [
+        "device",
+        "domain",
+        "engine",
+        "requests",
+        "requests/s",
+        "CPU time of each, ms",
+        "memory of the command, MB",
+    ]
+    return to_markdown([[*heading, "of Ray's workers, MB"], *map(row, results)])
+
+
 def _executor(results: list[Result]) -> str:
     def row(result: Result) -> list[str]:
         speed = result["transitions_per_second"]
@@ -340,6 +369,7 @@ PARTS = {
     "side-by-side": Part(_is_of_runs, _runs),
     "prediction": Part(lambda result: _is_of("predict", result) and result["seeds"] == 1, _prediction),
     "evaluation": Part(lambda result: _is_of("predict", result) and result["seeds"] > 1, _evaluation),
+    "requests": Part(lambda result: _is_of("requests", result), _requests),
     "executor": Part(lambda result: _is_of("executor", result), _executor),
     "search": Part(lambda result: _is_of("search", result), _search),
     GROWTH: Part(_is_sweep, _growth),

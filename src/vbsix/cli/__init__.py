@@ -24,7 +24,7 @@ from vbsix.cli.search import search
 from vbsix.cli.serve import serve
 from vbsix.cli.train import train
 from vbsix.cli.write_report import report
-from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.errors import VbsixError, describe_os_error
 from vbsix.utilities.processes import end_process
 from vbsix.utilities.renaming import note_old_name
 
@@ -88,7 +88,7 @@ def main(prog_name: str = "vbsix") -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _fail(describe_os_error(error))
     except VbsixError as error:
         _fail(str(error))
 

@@ -15,7 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from vbsix.cli.domains import complete_domain
+from vbsix.cli.engine import Engine
 from vbsix.cli.train import RECIPE_HELP
+from vbsix.cluster.connection import LOCAL, choose_cluster
 from vbsix.utilities.errors import UnknownName
 from vbsix.utilities.jax_settings import set_flags
 
@@ -218,6 +220,46 @@ def predict(
             for result in results
         ],
         environment(),
+    )
+
+
+@app.command()
+def requests(
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", autocompletion=complete_domain)] = "tangrams",
+    number: Annotated[int, typer.Option("--number", min=1, help="Requests in the file.")] = 100_000,
+    engine: Engine = LOCAL,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Requests a second of `vbsix parse --input FILE`, its processor time, and its memory over time; on Linux.
+
+    Requests have 1 to 5 instructions of the built-in corpus. The time counts from the start of the command to its end.
+
+    Example: vbsix bench requests --engine ray
+    """
+    from vbsix.benchmarks.requests import bench_requests
+
+    _known([domain])
+    choose_cluster(engine, None, None, None)
+    result = bench_requests(domain, number, engine)
+    _write(result, out)
+    if as_json:
+        _print_json([result], alone=True)
+        return
+    memory = result["memory_bytes"].items()
+    _table(
+        "A file of requests",
+        ["engine", "requests", "requests/s", "processor, ms each", "memory in each tenth of the time, MB"],
+        [
+            [
+                engine,
+                f"{number:,}",
+                f"{result['requests_per_second']:.3g}",
+                f"{result['cpu_milliseconds']:.3g}",
+                "\n".join(f"{kind}: {' '.join(f'{peak / 1e6:.0f}' for peak in peaks)}" for kind, peaks in memory),
+            ]
+        ],
+        result,
     )
 
 

@@ -53,6 +53,9 @@ def evaluate(
 ) -> None:
     """Measure the accuracy of each seed of a run after 1, 2, ... utterances; of a sweep, that of each run.
 
+    With cross-validation, a sweep also has the mean over folds: that of each seed, then over seeds. Each fold counts
+    the same.
+
     A prediction is right if its last world is. It is spurious if it comes to the right world through wrong ones.
 
     Examples: vbsix evaluate runs/scene --data data --split test; the same with --ensemble
@@ -76,9 +79,9 @@ def evaluate(
     split = split or "dev"
     own = own_domain(domain)
     if is_sweep(path):
-        if as_json or predictions:
-            raise VbsixError(f"{path}: holds a sweep; --json and --predictions take one of its runs.")
-        return evaluate_sweep(open_sweep(path), data, split, own, best=best, ensemble=ensemble)
+        if predictions:
+            raise VbsixError(f"{path}: holds a sweep; --predictions takes one of its runs.")
+        return evaluate_sweep(open_sweep(path), data, split, own, best=best, ensemble=ensemble, as_json=as_json)
     parsers = [load(path, best=best, ensemble=True, domain=own)] if ensemble else load_all(path, best=best, domain=own)
     rows = read_split(parsers[0].domain, parsers[0].config, data or run_source(path), split, own=data is None)
     stderr = Console(stderr=True)

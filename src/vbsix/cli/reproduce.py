@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vbsix.cli.engine import LOCAL, Address, Cpus, Engine, Gpus, choose_cluster
+from vbsix.cli.engine import Address, Cpus, Engine, Gpus
+from vbsix.cluster.connection import LOCAL, choose_cluster
 from vbsix.utilities.errors import UnknownName, VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from vbsix.cli.stopping import exit_when_stopped
 from vbsix.domains.base import Domain
+from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.display import QuietDisplay, create_display, stop_on_interrupt
 from vbsix.runs.folder import Run, resume_command
-from vbsix.runs.sweep import Sweep, train_sweep, try_sweep
+from vbsix.runs.sweep import Sweep, mean_over_folds, train_sweep, try_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.numbers import mean_std
@@ -54,40 +59,45 @@ def observe_runs(quiet: bool) -> Callable[[Sequence[Run], str], AbstractContextM
 
 
 def accuracy_table(sweep: Sweep) -> Table:
-    """The accuracy of each run after its last step, mean and standard deviation over seeds."""
-    table = Table("run", box=box.SIMPLE_HEAD, title="accuracy after the last step, %", title_justify="left")
+    """The accuracy of each run after its last step, mean and standard deviation over seeds; and the mean over folds."""
     files = [run.folder / "result.json" for run in sweep.runs]
-    results = {file.parent.name: read_json(file) for file in files if file.exists()}
+    results = {file.parent: read_json(file)["accuracy"] for file in files if file.exists()}
+    return _accuracy_table("accuracy after the last step, %", sweep, results)
+
+
+def _accuracy_table(title: str, sweep: Sweep, accuracies: Mapping[Path, Accuracies]) -> Table:
+    table = Table("run", box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    found = {folder.name: own for folder, own in accuracies.items()} | mean_over_folds(sweep, accuracies)
     columns = list(
         dict.fromkeys(
-            (split, length)
-            for result in results.values()
-            for split, by_length in result["accuracy"].items()
-            for length in by_length
+            (split, length) for own in found.values() for split, by_length in own.items() for length in by_length
         )
     )
     for split, length in columns:
         table.add_column(f"{split}, {length}", justify="right", no_wrap=True)
-    for name, result in results.items():
-        cells = [mean_std(result["accuracy"].get(split, {}).get(length, []), 100) for split, length in columns]
-        table.add_row(name, *cells)
+    for name, own in found.items():
+        table.add_row(name, *(mean_std(own.get(split, {}).get(length, []), 100) for split, length in columns))
     return table
 
 
 def evaluate_sweep(
-    sweep: Sweep, data: str | None, split: str, domain: Domain | None, *, best: bool, ensemble: bool
+    sweep: Sweep, data: str | None, split: str, domain: Domain | None, *, best: bool, ensemble: bool, as_json: bool
 ) -> None:
-    """Prints the accuracy of each run on a split, mean and standard deviation over seeds."""
+    """Prints the accuracy of each run on a split, mean and standard deviation over seeds; and the mean over folds."""
     from vbsix.api import evaluate
 
-    table = Table("run", box=box.SIMPLE_HEAD, title=f"accuracy on {split}, %", title_justify="left")
-    for run in sweep.good:
-        found = evaluate(run.folder, data, split, best=best, ensemble=ensemble, domain=domain).accuracy
-        if len(table.columns) == 1:
-            for length in found:
-                table.add_column(length, justify="right", no_wrap=True)
-        table.add_row(run.folder.name, *(mean_std(shares, 100) for shares in found.values()))
-    Console(highlight=False, markup=False).print(table)
+    reports = [evaluate(run.folder, data, split, best=best, ensemble=ensemble, domain=domain) for run in sweep.good]
+    both = list(zip(sweep.good, reports, strict=True))
+    accuracies: dict[Path, Accuracies] = {run.folder: {split: found.accuracy} for run, found in both}
+    if not as_json:
+        table = _accuracy_table(f"accuracy on {split}, %", sweep, accuracies)
+        return Console(highlight=False, markup=False).print(table)
+    runs = {
+        run.folder.name: {"seeds": ["+".join(map(str, run.seeds))] if ensemble else run.seeds, **asdict(found)}
+        for run, found in both
+    }
+    means = {name: own[split] for name, own in mean_over_folds(sweep, accuracies).items()}
+    typer.echo(json.dumps({"format": 1, "split": split, "runs": runs, "mean_over_folds": means}))
 
 
 def print_plan(sweep: Sweep, domain: Domain | None) -> None:

@@ -9,7 +9,6 @@ import typer
 
 from vbsix.cli.domains import complete_domain, own_domain
 from vbsix.cli.engine import (
-    LOCAL,
     Address,
     Coordinator,
     Cpus,
@@ -18,10 +17,11 @@ from vbsix.cli.engine import (
     Gpus,
     Processes,
     ProcessNumber,
-    choose_cluster,
+    Storage,
     choose_peers,
     connected,
 )
+from vbsix.cluster.connection import LOCAL, choose_cluster
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
@@ -139,6 +139,7 @@ def train(
     address: Address = None,
     cpus: Cpus = None,
     gpus: Gpus = None,
+    storage: Storage = None,
     distributed: Distributed = False,
     coordinator: Coordinator = None,
     processes: Processes = None,
@@ -165,7 +166,7 @@ def train(
 
     With --vary or --folds it trains a sweep: a run for each combination of values, each in a folder of its own. Runs
     that share compiled code form a group and are trained side by side; groups are trained one after the other. With
-    --engine ray, each group is a task on a Ray cluster, whose nodes share the sweep's folder.
+    --engine ray, each group is a task on a Ray cluster, whose nodes share the sweep's folder, or reach a --storage.
 
     With --distributed, each batch is divided among the devices of all processes. All processes must see the same
     folders; process 0 writes. --resume continues with any number of processes.
@@ -192,7 +193,7 @@ def train(
     from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching
     from vbsix.utilities.processes import joined, writes_files
 
-    cluster = choose_cluster(engine, address, cpus, gpus, out, resume)
+    cluster = choose_cluster(engine, address, cpus, gpus, out, resume, storage=storage)
     peers = choose_peers(distributed, coordinator, processes, process)
     held = resume and (is_sweep(resume) or is_staged(resume) or is_teaching(resume))
     if peers and (cluster or vary or folds or rounds or stages or start or dry_run or held or not (out or resume)):

@@ -9,11 +9,15 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vbsix.cluster.connection import Cluster, Place, connect, enter
-from vbsix.runs.folder import Run
+from vbsix.cluster.connection import Cluster, Place, connect, enter, fetch_result
+from vbsix.cluster.storage import StorageFailed
+from vbsix.runs.folder import Run, read_failure
+from vbsix.runs.loop import DeviceFailed
 from vbsix.runs.metrics import last_step
 from vbsix.utilities.errors import VbsixError
 
+PASSING = DeviceFailed, StorageFailed
+"""Errors after which a job is called again."""
 POLL = 1.0
 """Seconds between two looks at the progress of jobs."""
 
@@ -28,10 +32,18 @@ class Job(NamedTuple):
     """The runs that it trains. Their metrics, in the shared folder, show its progress."""
 
 
-def run_jobs(jobs: Sequence[Job], cluster: Cluster, quiet: bool) -> list[Any]:
+def run_jobs(
+    jobs: Sequence[Job], cluster: Cluster, quiet: bool, refresh: Callable[[], Any] = lambda: None
+) -> list[Any]:
     """What the jobs return; a `VbsixError` for each that failed.
 
-    A job whose process or node dies is called again, so it must continue what it finds.
+    A job whose process, node or device fails is called again, so it must continue what it finds.
+
+    Args:
+        jobs: what to do.
+        cluster: where.
+        quiet: show messages alone.
+        refresh: called before the progress is looked at.
 
     Raises:
         KeyboardInterrupt: the jobs were cancelled.
@@ -41,7 +53,7 @@ def run_jobs(jobs: Sequence[Job], cluster: Cluster, quiet: bool) -> list[Any]:
         for message in _lacking(ray, cluster):
             display.console.print(message, soft_wrap=True)
         # A process that has failed on its device is not used again.
-        call = ray.remote(max_calls=1, **cluster.task_options)(_call)
+        call = ray.remote(max_calls=1, retry_exceptions=[*PASSING], **cluster.task_options)(_call)
         place = Place.here(cluster)
         waiting = {
             call.options(name=job.title).remote(place, job.function, job.arguments): number
@@ -51,7 +63,11 @@ def run_jobs(jobs: Sequence[Job], cluster: Cluster, quiet: bool) -> list[Any]:
             while waiting:
                 for ref in ray.wait(list(waiting), timeout=POLL)[0]:
                     number = waiting.pop(ref)
-                    found[number] = _outcome(ray, ref, jobs[number].title)
+                    try:
+                        found[number] = fetch_result(ray, ref, jobs[number].title)
+                    except VbsixError as error:
+                        found[number] = error
+                refresh()
                 display.update()
         except KeyboardInterrupt:
             for ref in waiting:
@@ -62,17 +78,12 @@ def run_jobs(jobs: Sequence[Job], cluster: Cluster, quiet: bool) -> list[Any]:
 
 def _call(place: Place, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     enter(place)
-    return function(*arguments)
-
-
-def _outcome(ray: Any, ref: Any, title: str) -> Any:
     try:
-        return ray.get(ref)
-    except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        return cause if isinstance(cause, VbsixError) else VbsixError(f"{title}: {type(cause).__name__}: {cause}")
-    except ray.exceptions.RayError as error:
-        return VbsixError(f"{title}: its process or node died too often: {str(error).partition(chr(10))[0]}")
+        return function(*arguments)
+    except PASSING:
+        raise
+    except VbsixError as error:  # those with arguments of their own cannot be pickled
+        raise VbsixError(str(error)) from None
 
 
 def _lacking(ray: Any, cluster: Cluster) -> Iterator[str]:
@@ -94,15 +105,30 @@ class _Display:
         self.progress = Progress(*columns, console=self.console, disable=quiet or not self.console.is_terminal)
         self.bars = [self.progress.add_task(job.title, total=_steps(job)) for job in jobs]
         self.shown = [0] * len(jobs)
+        runs = [run for job in jobs for run in job.runs if run.messages.exists()]
+        self.read = {run.folder: run.messages.stat().st_size for run in runs}
+        """Bytes of each run's messages that were read, or are of an earlier call."""
 
     def update(self) -> None:
         for place, job in enumerate(self.jobs):
-            step = min((last_step(run.metrics) for run in job.runs), default=0)
+            self.show_messages(job)
+            step = min((last_step(run.metrics) for run in job.runs if read_failure(run) is None), default=0)
             if step != self.shown[place]:
                 self.shown[place] = step
                 self.progress.update(self.bars[place], completed=step)
                 if self.progress.disable and not self.quiet:
                     self.console.print(f"{job.title}: step {step} of {_steps(job)}")
+
+    def show_messages(self, job: Job) -> None:
+        """Prints what a job has said since the last time."""
+        for run in job.runs:
+            if run.messages.exists():
+                with run.messages.open("rb") as file:
+                    file.seek(self.read.get(run.folder, 0))
+                    said = file.read().rpartition(b"\n")[0]  # a line may be unfinished
+                    if said:
+                        self.read[run.folder] = self.read.get(run.folder, 0) + len(said) + 1
+                        self.console.print(f"{job.title}: {said.decode()}", soft_wrap=True)
 
 
 def _steps(job: Job) -> int:

@@ -8,13 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vbsix.cluster.connection import Cluster, Place, connect, enter, missing_on_node
+from vbsix.cluster.connection import Cluster, Place, connect, enter, fetch_result, missing_on_node
 from vbsix.domains.registry import import_domain
 from vbsix.parsing.loading import load, pretrained_models
 from vbsix.parsing.parser import Parser
 from vbsix.parsing.requests import Answering, answer_lines
 from vbsix.parsing.streaming import Block
-from vbsix.utilities.errors import VbsixError
 
 AHEAD = 2
 """Blocks in flight for each task that the cluster runs at a time: few, so that memory does not grow with the file."""
@@ -59,16 +58,7 @@ def _at_a_time(ray: Any, cluster: Cluster) -> int:
 
 def _take(ray: Any, window: deque[tuple[Block, Any]]) -> tuple[Block, bytes]:
     block, ref = window.popleft()
-    lines = f"lines {block.first} to {block.first + len(block.lines) - 1}"
-    try:
-        return block, ray.get(ref)
-    except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        raise VbsixError(
-            f"{lines}: {cause if isinstance(cause, VbsixError) else f'{type(cause).__name__}: {cause}'}"
-        ) from error
-    except ray.exceptions.RayError as error:
-        raise VbsixError(f"{lines}: the process or node died too often: {str(error).partition(chr(10))[0]}") from error
+    return block, fetch_result(ray, ref, f"lines {block.first} to {block.first + len(block.lines) - 1}")
 
 
 def _answer(place: Place, model: Model, how: Answering, first: int, lines: tuple[bytes, ...]) -> bytes:

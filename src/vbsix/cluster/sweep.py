@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from vbsix.cluster.connection import Cluster, missing_on_node
-from vbsix.cluster.jobs import Job, run_jobs
+from vbsix.cluster.jobs import PASSING, Job, run_jobs
+from vbsix.cluster.storage import Storage, StorageFailed
+from vbsix.domains.base import Domain
+from vbsix.domains.names import BUILT_IN, FROM_FILES
 from vbsix.domains.registry import import_domain, origin_of
-from vbsix.runs.display import QuietDisplay, create_display
-from vbsix.runs.folder import Run
+from vbsix.runs.display import MessageFile
+from vbsix.runs.folder import SWEEP_FILE, Run, read_failure, resume_command, save_failure
 from vbsix.runs.sweep import Sweep, is_sweep, open_sweep, train_group, waiting_runs
 from vbsix.utilities.errors import VbsixError
+
+LOOK_EVERY = 10.0
+"""Seconds between two looks at the progress in a storage."""
+SHOWN = "metrics.jsonl", "messages.txt", "failed.json"
+"""The files that show the progress."""
 
 
 def train_sweep_on(cluster: Cluster, sweep: Sweep, quiet: bool) -> dict[Path, VbsixError]:
@@ -20,7 +31,7 @@ def train_sweep_on(cluster: Cluster, sweep: Sweep, quiet: bool) -> dict[Path, Vb
 
     Args:
         cluster: where.
-        sweep: the sweep, in a folder that all nodes share.
+        sweep: the sweep, in a folder that all nodes share, unless the cluster has a storage.
         quiet: show messages alone.
 
     Returns:
@@ -29,27 +40,120 @@ def train_sweep_on(cluster: Cluster, sweep: Sweep, quiet: bool) -> dict[Path, Vb
     Raises:
         VbsixError: some groups could not be trained to their ends; all others are.
     """
-    folder, origin = sweep.folder.resolve(), origin_of(sweep.runs[0].config.domain)
-    jobs = [
-        Job(f"group {number} of {len(sweep.groups)}", _train_group, (str(folder), number, origin), waiting)
-        for number, group in enumerate(sweep.groups, start=1)
-        if (waiting := waiting_runs(group))
-    ]
-    errors = [str(outcome) for outcome in run_jobs(jobs, cluster, quiet) if isinstance(outcome, VbsixError)]
+    require_known(sweep.runs[0].config.domain)
+    with _stored(cluster.storage, sweep) as refresh:
+        outcomes = run_jobs(_jobs(cluster, sweep), cluster, quiet, refresh)
+    errors = [str(outcome) for outcome in outcomes if isinstance(outcome, VbsixError)]
     if errors:
-        raise VbsixError("\n".join(errors))
+        stored = f" --storage {cluster.storage}" if cluster.storage else ""
+        again = f"{resume_command(sweep.runs[0])} --engine ray{stored}"
+        raise VbsixError("\n".join([*errors, f"The other groups have ended. Continue with: {again}"]))
     return sweep.failed
+
+
+def require_known(name: str) -> None:
+    """Refuses a language that tasks cannot find."""
+    if origin_of(name) is None and name not in (*BUILT_IN, *FROM_FILES):
+        raise VbsixError(f"{name}: tasks on a cluster import a language of your own by its name: give module:Class.")
+
+
+def _jobs(cluster: Cluster, sweep: Sweep) -> list[Job]:
+    folder, origin = sweep.folder.resolve(), origin_of(sweep.runs[0].config.domain)
+    jobs = []
+    for number, group in enumerate(sweep.groups, start=1):
+        if waiting := waiting_runs(group):
+            arguments: tuple[Any, ...] = str(folder), number, origin
+            if cluster.storage:
+                arguments = cluster.storage, [run.folder.name for run in group], *arguments
+            function = _train_stored_group if cluster.storage else _train_group
+            jobs.append(Job(f"group {number} of {len(sweep.groups)}", function, arguments, waiting))
+    return jobs
 
 
 def _train_group(folder: str, number: int, origin: str | None) -> None:
     """What a task does. Runs that have results are left alone, the others continue from their checkpoints."""
     if not is_sweep(Path(folder)):
         raise missing_on_node(Path(folder))
-    domain = import_domain(origin) if origin else None
-    train_group(open_sweep(Path(folder)), number, observe_quietly, domain)
+    train_group(open_sweep(Path(folder)), number, observe_quietly, _domain(origin))
+
+
+def _train_stored_group(url: str, names: Sequence[str], folder: str, number: int, origin: str | None) -> None:
+    """What a task does on a node that does not see the sweep's folder."""
+
+    def is_needed(name: str) -> bool:
+        parts = PurePosixPath(name).parts
+        return len(parts) == 1 or parts[0] in names or parts[1] == "run.json"
+
+    with tempfile.TemporaryDirectory() as place:
+        storage = Storage(url, Path(place))
+        storage.fetch(is_needed)
+
+        @contextmanager
+        def observe(runs: Sequence[Run], title: str) -> Iterator[_Uploading]:
+            yield _Uploading(runs, storage)
+
+        sweep = open_sweep(Path(place))
+        try:
+            train_group(sweep, number, observe, _domain(origin))
+        except VbsixError as error:  # names the sweep's own folder, not one that is gone
+            kind = type(error) if isinstance(error, PASSING) else VbsixError
+            raise kind(str(error).replace(place, folder)) from error
+        finally:
+            for run in sweep.runs:
+                if (failure := read_failure(run)) and place in str(failure):
+                    save_failure(run, VbsixError(str(failure).replace(place, folder)))
+            storage.upload()
+
+
+def _domain(origin: str | None) -> Domain | None:
+    return import_domain(origin) if origin else None
 
 
 @contextmanager
-def observe_quietly(runs: Sequence[Run], title: str) -> Iterator[QuietDisplay]:
-    """A display for a process without a terminal; messages go to Ray's log."""
-    yield create_display(runs, quiet=True)
+def observe_quietly(runs: Sequence[Run], title: str) -> Iterator[MessageFile]:
+    """A display for a process whose output nobody sees."""
+    yield MessageFile(runs)
+
+
+class _Uploading(MessageFile):
+    """Uploads what has changed after each chunk of steps."""
+
+    def __init__(self, runs: Sequence[Run], storage: Storage):
+        super().__init__(runs)
+        self.storage = storage
+
+    def on_progress(self, step: int) -> None:
+        super().on_progress(step)
+        self.storage.upload()
+
+
+@contextmanager
+def _stored(url: str | None, sweep: Sweep) -> Iterator[Callable[[], None]]:
+    """Brings a sweep to its storage, and what tasks have made of it back, also after an error.
+
+    Gives a function that fetches what shows the progress.
+    """
+    if url is None:
+        yield lambda: None
+        return
+    if sweep.runs[0].teachers:
+        raise VbsixError("--storage: teachers must be in a folder that all nodes share; leave out --storage.")
+    storage = Storage(url, sweep.folder)
+    stored = storage.read(SWEEP_FILE)
+    if stored not in (None, (sweep.folder / SWEEP_FILE).read_bytes()):
+        raise VbsixError(f"--storage {url}: holds another sweep; give another URL.")
+    storage.fetch()
+    storage.upload()
+    looked = time.monotonic()
+
+    def refresh() -> None:
+        nonlocal looked
+        if time.monotonic() - looked >= LOOK_EVERY:
+            with suppress(StorageFailed):  # the next look may succeed
+                storage.fetch(lambda name: PurePosixPath(name).name in SHOWN)
+            looked = time.monotonic()
+
+    try:
+        yield refresh
+    finally:
+        storage.fetch()

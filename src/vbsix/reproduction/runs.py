@@ -34,7 +34,7 @@ from vbsix.parsing.evaluation import predict_rows
 from vbsix.parsing.loading import make_ensemble, make_parser
 from vbsix.parsing.parser import Parser
 from vbsix.reproduction import paper
-from vbsix.runs.display import create_display
+from vbsix.runs.display import MessageFile
 from vbsix.runs.folder import Best, Run, create_run, read_dataset
 from vbsix.runs.loop import Interrupted, Observer, train
 from vbsix.runs.metrics import Row, read_metrics
@@ -173,8 +173,8 @@ def finish(needs: str, run: Run, observer: Observer, command: str) -> Result:
 
 
 def finish_quietly(needs: str, run: Run, command: str) -> Result:
-    """Like `finish`, in a process without a terminal."""
-    return finish(needs, run, create_display([run], quiet=True), command)
+    """Like `finish`, in a process whose output nobody sees."""
+    return finish(needs, run, MessageFile([run]), command)
 
 
 def _history(run: Run, command: str) -> Result:

@@ -22,6 +22,8 @@ from vbsix.utilities.processes import writes_files
 
 KEPT = 2
 """How many checkpoints of a run are kept: the last one, and the one before should that be damaged."""
+MANIFEST = "manifest.json"
+"""The last file of a checkpoint to be written."""
 _logger = logging.getLogger("vbsix")
 
 
@@ -64,7 +66,7 @@ def save_checkpoint(
         tensors = to_tensors(jax.tree.map(lambda leaf, place=place: leaf[place], arrays))
         files[name] = write_tensors(beside / name, tensors, {"step": step, "seed": seed})
     manifest = {"step": step, "origin": origin, "progress": progress, "files": files}
-    write_json(beside / "manifest.json", manifest | {"sha256": _checksum(manifest)})
+    write_json(beside / MANIFEST, manifest | {"sha256": _checksum(manifest)})
     rename_folder(beside, final)
     for old in _folders(folder)[:-KEPT]:
         shutil.rmtree(old)
@@ -128,7 +130,7 @@ def _newest(folder: Path, seeds: Sequence[int], origin: Origin | None, step: int
             continue
         paths = [candidate / f"seed-{seed}.safetensors" for seed in seeds]
         try:
-            manifest = _read_manifest(candidate / "manifest.json")
+            manifest = _read_manifest(candidate / MANIFEST)
             for path in paths:
                 if not path.exists() or sha256(path.read_bytes()) != manifest["files"].get(path.name):
                     raise VbsixError(f"{path}: damaged or missing.")

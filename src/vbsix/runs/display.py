@@ -74,6 +74,17 @@ class QuietDisplay:
         return f"{steps_per_second:.1f} steps/s  {timedelta(seconds=round(left))} left"
 
 
+class MessageFile(QuietDisplay):
+    """Appends messages to a file of the first run: nobody sees the output of a task on a cluster."""
+
+    def __init__(self, runs: Sequence[Run]):
+        super().__init__(runs, Console(quiet=True))
+
+    def on_message(self, text: str) -> None:
+        with self.run.messages.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
 class PlainDisplay(QuietDisplay):
     """A line for each row of metrics and each evaluation, with a number for each seed; of a sweep, for each run."""
 

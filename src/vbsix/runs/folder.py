@@ -93,6 +93,11 @@ class Run:
         return self.folder / "metrics.jsonl"
 
     @property
+    def messages(self) -> Path:
+        """What a task of a cluster has to say about it."""
+        return self.folder / "messages.txt"
+
+    @property
     def best(self) -> Path:
         return self.folder / "best.safetensors"
 

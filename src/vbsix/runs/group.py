@@ -145,10 +145,15 @@ def _finite(tree: Any) -> Bool[jax.Array, " S"]:
     return jnp.all(jnp.stack(flags), axis=0)
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Whether a device has failed because it has too little memory: then it fails again."""
+    return "RESOURCE_EXHAUSTED" in str(error).partition("\n")[0]
+
+
 def describe_device_error(error: Exception) -> str:
     """What went wrong on the device, and what to do about it."""
     first = str(error).partition("\n")[0]
-    if "RESOURCE_EXHAUSTED" in first:
+    if lacks_memory(error):
         less = "train fewer seeds or runs at once, or with a smaller search.beam or training.batch"
         return f"the device has too little memory: {less} ({first})."
     return f"the device failed: {first}."

@@ -28,7 +28,7 @@ from vbsix.runs.checkpoints import (
     save_checkpoint,
 )
 from vbsix.runs.folder import Best, Run, is_in_sweep, load_best, resume_command, save_best, save_failure
-from vbsix.runs.group import Group, describe_device_error, join_accuracies
+from vbsix.runs.group import Group, describe_device_error, join_accuracies, lacks_memory
 from vbsix.runs.metrics import MetricsFile, PendingMetrics, Row
 from vbsix.runs.teachers import teachers_digest
 from vbsix.search.sharding import replicate, to_host
@@ -69,6 +69,10 @@ class Trained(NamedTuple):
     best: Best
     seconds: float
     """Spent on training and evaluation, without what was lost to kills."""
+
+
+class DeviceFailed(VbsixError):
+    """A device failed, for another reason than too little memory. A new process may continue the run."""
 
 
 class Interrupted(VbsixError):
@@ -204,7 +208,8 @@ def _device_errors(group: Group, state: _State) -> Iterator[None]:
         yield
     except jax.errors.JaxRuntimeError as error:
         group.datasets[0].domain.raise_failure()  # a language in plain Python has failed, not the device
-        raise VbsixError(
+        kind = VbsixError if lacks_memory(error) else DeviceFailed
+        raise kind(
             f"{group.runs[0].folder}: {describe_device_error(error)} It was at step {state.step}; the checkpoints are "
             f"intact. Continue with: {resume_command(group.runs[0])}"
         ) from error

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple
 
 from vbsix import __version__
@@ -17,6 +18,7 @@ from vbsix.config.variation import combinations, describe, group_by_program
 from vbsix.data.dataset import Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
+from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import checkpoint_steps
 from vbsix.runs.finish import measure_run
 from vbsix.runs.folder import (
@@ -45,6 +47,7 @@ from vbsix.utilities.files import read_json, write_json
 
 Values = Mapping[str, Any]
 """A list of values for each setting that varies."""
+FOLD_SETTING = "data.fold"
 Observe = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
 """Opens a display of runs, given the runs and a title."""
 
@@ -150,6 +153,44 @@ def runs_of(folder: Path) -> list[Path]:
     if is_staged(folder):
         return [run.folder for run in open_stages(folder) if (run.folder / "run.json").exists()]
     return [run.folder for run in open_sweep(folder).good] if is_sweep(folder) else [folder]
+
+
+def mean_over_folds(sweep: Sweep, accuracies: Mapping[Path, Accuracies]) -> dict[str, Accuracies]:
+    """Cross-validation: the accuracies of each seed, averaged over the folds. Each fold counts the same.
+
+    Args:
+        sweep: the sweep.
+        accuracies: of the runs that have ended, by their folders.
+
+    Returns:
+        By name, such as `learning_rate=0.001, mean over folds`. Runs of which a fold is missing have no mean.
+    """
+    others = [name for name in sweep.values if name != FOLD_SETTING]
+    by_name: dict[str, list[Run]] = {}
+    for run in sweep.runs:
+        label = ", ".join(filter(None, (describe(run.config, others), "mean over folds")))
+        by_name.setdefault(label, []).append(run)
+
+    def is_complete(runs: Sequence[Run]) -> bool:
+        folds = {run.config.data.fold for run in runs}
+        ended = all(run.folder in accuracies for run in runs)
+        return ended and len(runs) > 1 and folds == set(range(runs[0].config.data.folds))
+
+    return {
+        name: _mean([accuracies[run.folder] for run in runs]) for name, runs in by_name.items() if is_complete(runs)
+    }
+
+
+def _mean(accuracies: Sequence[Accuracies]) -> Accuracies:
+    """The mean of each seed; of the splits and lengths that all have."""
+    return {
+        split: {
+            length: [mean(shares) for shares in zip(*(own[split][length] for own in accuracies), strict=True)]
+            for length in by_length
+            if all(length in own.get(split, {}) for own in accuracies)
+        }
+        for split, by_length in accuracies[0].items()
+    }
 
 
 def train_sweep(

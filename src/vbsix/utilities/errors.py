@@ -20,6 +20,11 @@ class VbsixError(Exception):
     """Base of all errors that come from what the user gave, not from a fault of ours."""
 
 
+def describe_os_error(error: OSError) -> str:
+    """Which file, and what is wrong with it."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
 class InvalidWorld(VbsixError):
     """A world's text that does not parse; the message names the wrong element."""
 

@@ -21,7 +21,12 @@ WAIT_SECONDS = 300
 """How long the processes wait for each other at the start."""
 _MOST_TEXT = 2000
 """Bytes of a message that other processes get."""
-_FAMILIES = "Slurm, Open MPI or Kubernetes"
+LAUNCHERS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+)
+"""Where Open MPI, MPICH and Slurm tell a process its number, how many there are, and its number on its host."""
 _is_joined = False
 """Whether this process has joined others."""
 _waits_for_others = True
@@ -29,7 +34,9 @@ _waits_for_others = True
 
 
 class Peers(NamedTuple):
-    """How a process finds the others; what is None is detected from Slurm, Open MPI or Kubernetes."""
+    """How a process finds the others. What is None is found out: numbers from what the launcher has set, by us or by
+    JAX; the coordinator's address by JAX alone.
+    """
 
     coordinator: str | None = None
     """HOST:PORT of process 0."""
@@ -112,12 +119,13 @@ def _connect(peers: Peers) -> None:
 
     jax.config.update("jax_enable_preemption_service", False)  # it keeps SIGTERM from ending the process
     where = peers.coordinator or "the address that was detected"
+    peers, devices = _ask_launcher(peers)
     errors: list[BaseException] = []
 
     def connect() -> None:
         try:
             _require_address(peers)
-            jax.distributed.initialize(*peers, initialization_timeout=2 * WAIT_SECONDS)
+            jax.distributed.initialize(*peers, devices, initialization_timeout=2 * WAIT_SECONDS)
         except BaseException as error:
             errors.append(error)
 
@@ -130,9 +138,26 @@ def _connect(peers: Peers) -> None:
     if errors:
         reason = str(errors[0]).partition("\n")[0]
         if "must be defined" in reason or "should be defined" in reason:
-            reason = f"no job of {_FAMILIES} was detected; give --coordinator HOST:PORT, --processes and --process"
-            raise VbsixError(f"--distributed: {reason}.")
+            raise VbsixError(
+                "--distributed: no other processes were detected. Give --coordinator HOST:PORT and, if no launcher "
+                "such as srun or mpirun has started this one, --processes and --process."
+            )
         raise VbsixError(f"the processes cannot meet at {where}: {reason.rstrip('.')}.") from errors[0]
+
+
+def _ask_launcher(peers: Peers) -> tuple[Peers, list[int] | None]:
+    """The peers with the numbers that a launcher has set, where they are not given; and the GPUs of this process.
+
+    JAX does the same for the launchers that it knows. It does not know Open MPI 5.
+    """
+    for rank, size, local in LAUNCHERS:
+        if rank in os.environ and size in os.environ:
+            processes = int(os.environ[size]) if peers.processes is None else peers.processes
+            process = int(os.environ[rank]) if peers.process is None else peers.process
+            chosen = local not in os.environ or "JAX_LOCAL_DEVICE_IDS" in os.environ
+            devices = None if chosen else [int(os.environ[local])]  # one each, as JAX does it
+            return Peers(peers.coordinator, processes, process), devices
+    return peers, None
 
 
 def _require_address(peers: Peers) -> None:
