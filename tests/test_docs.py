@@ -8,6 +8,7 @@ import re
 import shlex
 import statistics
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ from training.tiny_config import SETTINGS, tiny_config, tiny_dataset
 
 import vbsix
 from vbsix.cli import app, main
-from vbsix.config.presets import METHODS, preset
+from vbsix.config.legacy import read_config
+from vbsix.config.presets import METHODS, STAGES, data_kind, preset
 from vbsix.config.schema import Config, to_settings
 from vbsix.reproduction import page, paper
+from vbsix.reproduction.runs import NO_VARIANT
+from vbsix.runs.stages import plan_stages
 from vbsix.training.step import create_learner, train_step
 
 ROOT = Path(__file__).parents[1]
@@ -127,6 +131,61 @@ def test_the_readme_shows_the_run_that_is_best_on_dev():
         best = max(of_domain, key=lambda run: statistics.mean(result(run)["accuracy"]["dev"]["5"]))
         kind = "test" if "test" in result(best)["accuracy"] else "best"
         assert f"<!-- = {kind} {best} 5 -->" in row and f"<!-- = ensemble {best} 5 -->" in row
+
+
+def test_results_were_made_with_the_presets_that_they_name(tmp_path):
+    """All but incomplete runs, which say what was changed."""
+    for path in sorted((ROOT / "results").rglob("*.json")):
+        found = json.loads(read(path))
+        names = [found.get(name, "") for name in ("domain", "method", "recipe", "variant")]
+        named = preset(*names, data=data_kind(found["data"]))
+        if "stages" in found:
+            planned = plan_stages(tmp_path, named, STAGES[found["schedule"]], found["seeds"], found["data"])
+            assert [read_config(stage["config"]) for stage in found["stages"]] == [run.config for run in planned], path
+            assert f"--stages {found['schedule']} " in found["command"]
+        elif path.parent.name != page.INCOMPLETE:
+            assert read_config(found["config"]) == named, path
+
+
+def table_rows(text: str) -> Iterator[dict[str, str]]:
+    """The rows of all tables of a page, as cells by heading."""
+    heading = None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not line.startswith("|"):
+            heading = None
+        elif heading is None:
+            heading = cells
+        elif set(line) - set("|-"):
+            yield dict(zip(heading, cells, strict=True))
+
+
+def names_of_row(row: dict[str, str]) -> list[str] | None:
+    """The names in a row of results: method, recipe, variant and schedule of stages, empty where there is none."""
+    if "recipe" in row and "domain" in row:
+        variant = row["variant"].replace(NO_VARIANT, "")
+        return [row["method"], row["recipe"], variant, ""]
+    listed = row.get("method, variant") or row.get("method, variant, stages")
+    if listed is None:
+        return None
+    method, *others = re.findall("`(.*?)`", listed)
+    schedules = [name for name in others if name in STAGES]
+    return [method, "stochastic", "+".join(name for name in others if name not in STAGES), "".join(schedules)]
+
+
+@pytest.mark.parametrize("path", [README, DOCS / "results.md"], ids=name_of)
+def test_every_row_of_results_can_be_trained_by_its_names(path):
+    """And its numbers are those of that run."""
+    rows = [(row, names) for row in table_rows(read(path)) if (names := names_of_row(row))]
+    assert len(rows) >= 3
+    for row, (method, recipe, variant, schedule) in rows:
+        domain = row.get("domain", "tangrams")
+        preset(domain, method, recipe, variant)
+        assert not schedule or STAGES[schedule]
+        marked = re.findall(r"<!-- = (?:test|dev|best|ensemble) (\S+)", " ".join(row.values()))
+        for found in map(result, marked):
+            named = [found[name] for name in ("domain", "method", "recipe")]
+            assert [*named, found["variant"], found.get("schedule", "")] == [domain, method, recipe, variant, schedule]
 
 
 # Generated pages
