@@ -76,7 +76,7 @@ class TrainedRun:
 
     def __repr__(self) -> str:
         config = self.config
-        return f"<run of {config.domain}: {config.name}, {config.training.steps} steps, in {self.folder}>"
+        return f"<run of {config.domain}: {presets.full_name(config)}, {config.training.steps} steps, in {self.folder}>"
 
     def _repr_html_(self) -> str:
         from vbsix.show.notebook import run_html
@@ -138,7 +138,8 @@ def train(
         config: a TOML file with settings.
         start: a trained policy to continue: a run's folder, an exported model, or the name of a model that comes with
             vbsix. Method, recipe, variant and settings are its own, unless settings are given.
-        stages: settings of stages, each of which continues the one before; or a TOML file of them; or `context`.
+        stages: settings of stages, each of which continues the one before; or a TOML file of them; or the name of a
+            schedule, such as `context`; see `vbsix.config.presets.STAGES`.
         teachers: trained policies to learn from: a run's folder, or that of a sweep over folds, whose runs teach the
             rows that they have not seen.
         folds: with `rounds`, into how many folds the rows are divided; 5 by default.

@@ -178,6 +178,7 @@ def train(
     from vbsix.cli.report import print_report
     from vbsix.cli.stages import finish_stages, finish_teaching
     from vbsix.cli.sweep import finish_sweep, print_plan
+    from vbsix.config.presets import full_name
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
@@ -279,7 +280,7 @@ def train(
     if not quiet:
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"
         examples = f"{len(dataset.examples)} examples"
-        display.on_message(f"{run.config.name} learns {run.config.domain} from {examples}, {seeds_text}")
+        display.on_message(f"{full_name(run.config)} learns {run.config.domain} from {examples}, {seeds_text}")
         display.on_message(f"run folder: {run.folder}")
     try:
         with stop_on_interrupt(display), display:

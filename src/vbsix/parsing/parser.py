@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from vbsix.config.presets import full_name
 from vbsix.config.schema import Config
 from vbsix.data.examples import Arrays, Example, to_arrays
 from vbsix.data.words import UNKNOWN, Words
@@ -67,7 +68,7 @@ class Parser:
     critic: TrainedCritic | None = None
 
     def __repr__(self) -> str:
-        return f"<parser for {self.domain.name}: {self.config.name}, {len(self.words.words)} words>"
+        return f"<parser for {self.domain.name}: {full_name(self.config)}, {len(self.words.words)} words>"
 
     def _repr_html_(self) -> str:
         return display_html("parser", self)

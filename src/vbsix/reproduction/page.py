@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vbsix.config.legacy import read_config
+from vbsix.config.presets import changed
 from vbsix.data.dataset import SYNTHETIC
 from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
@@ -128,7 +129,13 @@ def table_note(target: TableTarget, results: Results) -> str:
     """What the numbers of a table are."""
     corpus = "the built-in corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
     seeds = " or ".join(map(str, sorted({len(run.seeds) for run in results})))
-    return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}"
+    return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}{_changes_note(results)}"
+
+
+def _changes_note(results: Results) -> str:
+    """Which settings are not those that the names of runs stand for."""
+    names = sorted({name for run in results for name in changed(run.config)})
+    return f" Changed, so that methods are not what their names stand for: {', '.join(names)}." if names else ""
 
 
 def _without_empty(rows: list[list[str]]) -> list[list[str]]:
@@ -159,7 +166,7 @@ def draw_figure(target: FigureTarget, results: Results) -> Figure:
     """Means over seeds and their standard deviation against steps; a system without a run has `-` in the legend."""
     domains = list(dict.fromkeys(run.config.domain for run in results))
     figure = Figure(figsize=(5 * len(domains), 5), layout="constrained")
-    figure.suptitle(target.title)
+    figure.suptitle(target.title + _changes_note(results))
     lines: dict[str, bool] = {}
     for axes, domain in zip(figure.subplots(1, len(domains), squeeze=False)[0], domains, strict=True):
         prepare(axes, domain, target.share)

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from vbsix.config.presets import full_name
 from vbsix.evaluation.accuracy import WHOLE
 from vbsix.runs.folder import open_run
 from vbsix.runs.metrics import Row, read_metrics
@@ -52,7 +53,7 @@ def plot_curves(folders: Sequence[Path]) -> Figure:
         rows = read_metrics(run.metrics)
         if not rows:
             raise VbsixError(f"{folder}: has no metrics yet; continue it with: vbsix train --resume {folder}")
-        label = as_label(f"{folder.resolve().name} ({run.config.domain}, {run.config.name})")
+        label = as_label(f"{folder.resolve().name} ({run.config.domain}, {full_name(run.config)})")
         lengths = {length for row in rows for length in row.get("accuracy", {}).get("dev", {})}
         longest = WHOLE if WHOLE in lengths else max(lengths, key=int, default="")
         draw_curve(left, label, curve(rows, "hit_longest"))
