@@ -19,9 +19,10 @@ from vbsix.search import Problem, SearchConfig, program_search
 from vbsix.search.sampling import sample_programs, sampling_distribution
 from vbsix.training.expert_mml import expert_mml_objective
 from vbsix.training.forward_backward import forward_backward, graph_loss
-from vbsix.training.mml import mml_loss, mml_objective, mml_weights, sequence_log_probability
+from vbsix.training.mml import mml_loss, mml_weights, sequence_log_probability
 from vbsix.training.objective import Context
 from vbsix.training.reinforce import reinforce_loss, reinforce_objective
+from vbsix.training.taught_mml import taught_mml_objective
 from vbsix.training.value_examples import value_loss
 
 PROBLEM = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
@@ -199,7 +200,7 @@ class TestToy:
         def loss(parameters):
             heads, frozen = Heads(self.policy(parameters)), Heads(self.policy(self.PARAMETERS))
             given = toy, config, heads, frozen, EXAMPLE, jax.random.key(0), jnp.int32(0), False
-            return mml_objective(Context(*given, teacher=self.policy(teacher)))[0]
+            return taught_mml_objective(Context(*given, teacher=self.policy(teacher)))[0]
 
         def by_hand(parameters):
             """The programs aa, ba, aba and bba, each with the share that the teacher gives it."""
