@@ -188,6 +188,21 @@ def test_every_row_of_results_can_be_trained_by_its_names(path):
             assert [*named, found["variant"], found.get("schedule", "")] == [domain, method, recipe, variant, schedule]
 
 
+def test_the_paper_in_the_code_names_functions_that_say_so():
+    """Each name can be imported, and its own or its module's docstring speaks of the paper's part."""
+    part = read(DOCS / "concepts.md").split("## The paper in the code")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| \[`(\w+)`\]\(api\.md#([\w.]+)\) \|$", part, re.MULTILINE)
+    assert len(rows) == 18
+    for concept, name, path in rows:
+        module, _, last = path.rpartition(".")
+        thing = getattr(importlib.import_module(module), last)
+        assert last == name == thing.__name__
+        defined = sys.modules[thing.__module__]
+        text = f"{thing.__doc__} {defined.__doc__}".lower()
+        words = [word for word in re.findall(r"[a-zε][\w-]{3,}", concept.lower())]
+        assert any(word.rstrip("s") in text for word in words), concept
+
+
 # Generated pages
 
 

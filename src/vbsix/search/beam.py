@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
-from vbsix.data.examples import Waypoints
+from vbsix.data.examples import Arrays, Waypoints
 from vbsix.domains.base import Domain, State, Target
 from vbsix.domains.execution import ends_command_elsewhere
 from vbsix.models.functions import PolicyFunction
@@ -40,6 +40,11 @@ class Problem(NamedTuple):
     """Which tokens each iteration may take; None for all."""
     waypoints: Waypoints | None = None
     """Worlds that a program must pass, where known. Search does not follow a command that ends elsewhere."""
+
+    @classmethod
+    def of(cls, example: Arrays) -> Problem:
+        """The problem of a training example."""
+        return cls(example.world, example.instructions, example.target, waypoints=example.waypoints)
 
 
 class Candidates(NamedTuple):

@@ -51,8 +51,7 @@ class Context(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        example = self.example
-        return Problem(example.world, example.instructions, example.target, waypoints=example.waypoints)
+        return Problem.of(self.example)
 
     @property
     def instructions(self) -> int:
