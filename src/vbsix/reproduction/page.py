@@ -166,7 +166,7 @@ def draw_figure(target: FigureTarget, results: Results) -> Figure:
     """Means over seeds and their standard deviation against steps; a system without a run has `-` in the legend."""
     domains = list(dict.fromkeys(run.config.domain for run in results))
     figure = Figure(figsize=(5 * len(domains), 5), layout="constrained")
-    figure.suptitle(target.title + _changes_note(results))
+    figure.suptitle(target.title + (" (settings changed)" if _changes_note(results) else ""))
     lines: dict[str, bool] = {}
     for axes, domain in zip(figure.subplots(1, len(domains), squeeze=False)[0], domains, strict=True):
         prepare(axes, domain, target.share)
