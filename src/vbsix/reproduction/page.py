@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from itertools import product
@@ -17,7 +18,7 @@ from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.runs.folder import Run
-from vbsix.show.curves import FORMATS, Curve, as_label, draw_curve, prepare, save
+from vbsix.show.curves import FORMATS, Summary, as_label, draw_curve, prepare, save
 from vbsix.utilities.files import read_json, write_bytes
 from vbsix.utilities.markdown import fill_parts, find_parts, read_page, to_markdown
 from vbsix.utilities.numbers import MISSING
@@ -184,9 +185,11 @@ def draw_figure(target: FigureTarget, results: Results) -> Figure:
     return figure
 
 
-def _points(metric: Mapping[str, list[float]] | None) -> Curve:
-    """A curve of two values at each step, which have the mean and the standard deviation of all the seeds'."""
+def _points(metric: Mapping[str, list[float]] | None) -> Summary:
+    """The curve of a metric. Result files hold the deviation that divides by n, all else the one by n - 1."""
     if not metric:
         return []
+    seeds = len(metric["average"])
+    scale = math.sqrt(seeds / max(seeds - 1, 1))
     columns = zip(metric["steps"], metric["mean"], metric["std"], strict=True)
-    return [(int(step), [mean - spread, mean + spread]) for step, mean, spread in columns]
+    return [(int(step), mean, scale * spread) for step, mean, spread in columns]
