@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,21 @@ import jax
 import numpy as np
 import pytest
 from command_lines import parse_only, unknown_options
-from stated_numbers import STATED, check_stated
+from stated_numbers import STATED, check_stated, result
 from training.tiny import ARGUMENTS
 from training.tiny_config import SETTINGS, tiny_config, tiny_dataset
 
 import vbsix
 from vbsix.cli import main
-from vbsix.config.presets import METHODS
+from vbsix.config.legacy import read_config
+from vbsix.config.presets import METHODS, STAGES, data_kind, preset
 from vbsix.config.schema import Config, to_settings
 from vbsix.config.variation import inputs
 from vbsix.reproduction import page
+from vbsix.reproduction.runs import NO_VARIANT
 from vbsix.reproduction.summary import best_tested
 from vbsix.runs.metrics import METRICS
+from vbsix.runs.stages import plan_stages
 from vbsix.training.step import create_learner, train_step
 
 ROOT = Path(__file__).parents[1]
@@ -106,6 +110,76 @@ def test_the_results_begin_with_a_figure():
     text = read(DOCS / "results.md")
     assert 0 < text.index("\n![") < text.index("\n|")
     assert len(text[: text.index("\n![")].split()) < 100
+
+
+def test_results_were_made_with_the_presets_that_they_name(tmp_path):
+    """All but incomplete runs, which say what was changed."""
+    for path in sorted((ROOT / "results").rglob("*.json")):
+        found = json.loads(read(path))
+        names = [found.get(name, "") for name in ("domain", "method", "recipe", "variant")]
+        named = preset(*names, data=data_kind(found["data"]))
+        if "stages" in found:
+            planned = plan_stages(tmp_path, named, STAGES[found["schedule"]], found["seeds"], found["data"])
+            assert [read_config(stage["config"]) for stage in found["stages"]] == [run.config for run in planned], path
+            assert f"--stages {found['schedule']} " in found["command"]
+        elif path.parent.name != page.INCOMPLETE:
+            assert read_config(found["config"]) == named, path
+
+
+def table_rows(text: str) -> Iterator[dict[str, str]]:
+    """The rows of all tables of a page, as cells by heading."""
+    heading = None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not line.startswith("|"):
+            heading = None
+        elif heading is None:
+            heading = cells
+        elif set(line) - set("|-"):
+            yield dict(zip(heading, cells, strict=True))
+
+
+def names_of_row(row: dict[str, str]) -> list[str] | None:
+    """The names in a row of results: method, recipe, variant and schedule of stages, empty where there is none."""
+    if "recipe" in row and "domain" in row:
+        variant = row["variant"].replace(NO_VARIANT, "")
+        return [row["method"], row["recipe"], variant, ""]
+    listed = row.get("method, variant") or row.get("method, variant, stages")
+    if listed is None:
+        return None
+    method, *others = re.findall("`(.*?)`", listed)
+    schedules = [name for name in others if name in STAGES]
+    return [method, "stochastic", "+".join(name for name in others if name not in STAGES), "".join(schedules)]
+
+
+@pytest.mark.parametrize("path", [README, DOCS / "results.md"], ids=name_of)
+def test_every_row_of_results_can_be_trained_by_its_names(path):
+    """And its numbers are those of that run."""
+    rows = [(row, names) for row in table_rows(read(path)) if (names := names_of_row(row))]
+    assert len(rows) >= 3
+    for row, (method, recipe, variant, schedule) in rows:
+        domain = row.get("domain", "tangrams")
+        preset(domain, method, recipe, variant)
+        assert not schedule or STAGES[schedule]
+        marked = re.findall(r"<!-- = (?:test|dev|best|ensemble) (\S+)", " ".join(row.values()))
+        for found in map(result, marked):
+            named = [found[name] for name in ("domain", "method", "recipe")]
+            assert [*named, found["variant"], found.get("schedule", "")] == [domain, method, recipe, variant, schedule]
+
+
+def test_the_paper_in_the_code_names_functions_that_say_so():
+    """Each name can be imported, and its own or its module's docstring speaks of the paper's part."""
+    part = read(DOCS / "concepts.md").split("## The paper in the code")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| \[`(\w+)`\]\(api\.md#([\w.]+)\) \|$", part, re.MULTILINE)
+    assert len(rows) == 18
+    for concept, name, path in rows:
+        module, _, last = path.rpartition(".")
+        thing = getattr(importlib.import_module(module), last)
+        assert last == name == thing.__name__
+        defined = sys.modules[thing.__module__]
+        text = f"{thing.__doc__} {defined.__doc__}".lower()
+        words = [word for word in re.findall(r"[a-zε][\w-]{3,}", concept.lower())]
+        assert any(word.rstrip("s") in text for word in words), concept
 
 
 # Generated pages
@@ -217,7 +291,7 @@ def test_every_group_of_metrics_has_its_table():
 
 def test_runs_in_stages_are_on_the_pages_of_their_methods():
     rows = read(DOCS / "methods" / "mml.md").splitlines()
-    best = [row for row in rows if "| waypoints, then context | test, best step |" in row]
+    best = [row for row in rows if "| waypoints, stages tangrams-context | test, best step |" in row]
     assert len(best) == 1 and "65.7 ± 0.6" in best[0]
 
 

@@ -34,7 +34,7 @@ from vbsix.data.json_lines import CURRICULUM, MOST_WORDS, SHORTEST
 from vbsix.reproduction import paper
 from vbsix.reproduction.page import read_all_results
 from vbsix.reproduction.runs import DOMAINS, NO_VARIANT
-from vbsix.reproduction.summary import CONTEXT, variant_name
+from vbsix.reproduction.summary import variant_name
 from vbsix.runs.folder import Run
 from vbsix.runs.metrics import METRICS
 from vbsix.utilities.markdown import fill_parts, to_markdown
@@ -209,7 +209,7 @@ def method_table(method: str) -> str:
     """Accuracy of all runs of a method on SCONE, beside the paper's."""
     rows = [["domain", "recipe", "variant", "split", *(f"{n} utterances" for n in LENGTHS), "paper, 3", "paper, 5"]]
     for run, result in _results(method):
-        domain, variant = run.config.domain, variant_name(run)
+        domain, variant = run.config.domain, variant_name(run, result)
         best = result["best"].get("accuracy", {}) if "stages" in result else {}
         measured = result["accuracy"] | {f"{split}, best step": accuracy for split, accuracy in best.items()}
         for split, accuracy in measured.items():
@@ -222,10 +222,10 @@ def method_table(method: str) -> str:
         "Accuracy in % after the last step, mean ± standard deviation over 6 seeds, on one NVIDIA H200. "
         "[The notebook](../notebook.md#runs) has the command and the date of each run."
     )
-    if any(CONTEXT in row[2] for row in rows):
+    if any("stages" in row[2] for row in rows):
         note += (
-            f" *Then {CONTEXT}*: a run in [stages](../context.md#stages), after the last of them. *Best step*: each "
-            "seed at its best step on dev."
+            " *Stages*: a run with this [schedule of stages](../context.md#stages), after the last of them. "
+            "*Best step*: each seed at its best step on dev."
         )
     return f"{to_markdown(rows)}\n\n{note}"
 

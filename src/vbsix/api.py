@@ -31,7 +31,7 @@ from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.display import create_display, stop_on_interrupt
 from vbsix.runs.finish import measure_run, train_to_end
-from vbsix.runs.folder import Run, create_run, is_staged, is_teaching, open_run, reopen_run
+from vbsix.runs.folder import Run, Start, create_run, is_staged, is_teaching, open_run, reopen_run
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
 from vbsix.runs.stages import create_stages, plan_stages, train_stages
@@ -78,7 +78,7 @@ class TrainedRun:
 
     def __repr__(self) -> str:
         config = self.config
-        return f"<run of {config.domain}: {config.name}, {config.training.steps} steps, in {self.folder}>"
+        return f"<run of {config.domain}: {presets.full_name(config)}, {config.training.steps} steps, in {self.folder}>"
 
     def _repr_html_(self) -> str:
         from vbsix.show.notebook import run_html
@@ -140,7 +140,8 @@ def train(
         config: a TOML file with settings.
         start: a trained policy to continue: a run's folder, an exported model, or the name of a model that comes with
             vbsix. Method, recipe, variant and settings are its own, unless settings are given.
-        stages: settings of stages, each of which continues the one before; or a TOML file of them; or `context`.
+        stages: settings of stages, each of which continues the one before; or a TOML file of them; or the name of a
+            schedule, such as `context`; see `vbsix.config.presets.STAGES`.
         teachers: trained policies to learn from: a run's folder, or that of a sweep over folds, whose runs teach the
             rows that they have not seen.
         folds: with `rounds`, into how many folds the rows are divided; 5 by default.
@@ -160,28 +161,48 @@ def train(
     if data is None:
         raise VbsixError(f"{start}: a model does not know where its data is; give the data.")
     run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
-    known, begin = (words, None) if source is None else (words or source.words, source.start)
-    if rounds is not None:
-        if start is not None or teachers is not None:
-            raise VbsixError("rounds: teachers begin from scratch; leave out start and teachers.")
-        schedule = choose_stages(stages) if stages is not None else [{}]
-        planned = plan_teaching(
-            *(run.folder, run.config, schedule, run.seeds, run.source),
-            folds=FOLDS if folds is None else folds,
-            rounds=rounds,
-        )
-        create_teaching(planned, language, words)
-        return _finish_teaching(run.folder, language, words, callback, progress)
-    if folds is not None:
+    if rounds is not None and (start is not None or teachers is not None):
+        raise VbsixError("rounds: teachers begin from scratch; leave out start and teachers.")
+    if rounds is None and folds is not None:
         raise VbsixError("folds: give rounds, too; for cross-validation alone, call vbsix.sweep.")
+    known, begin = (words, None) if source is None else (words or source.words, source.start)
+    folds = FOLDS if folds is None else folds
+    begun = begin_training(run, language, known, begin, stages=stages, teachers=teachers, folds=folds, rounds=rounds)
+    if begun is not None:
+        return _finish(*begun, words, callback, progress)
+    finish = _finish_teaching if rounds is not None else _finish_stages
+    return finish(run.folder, language, words, callback, progress)
+
+
+def begin_training(
+    run: Run,
+    language: Domain | None,
+    words: Words | None,
+    start: Start | None,
+    *,
+    stages: str | Path | Sequence[Mapping[str, Any]] | None,
+    teachers: str | Path | None,
+    folds: int,
+    rounds: int | None,
+) -> tuple[Run, Dataset] | None:
+    """Makes the folder of a new run, of its stages, or of its teachers and students; see `train`.
+
+    Returns:
+        The run and its data, or None where it has stages or rounds.
+    """
+    if rounds is not None:
+        schedule = choose_stages(stages) if stages is not None else [{}]
+        names = run.folder, run.config, schedule, run.seeds, run.source
+        create_teaching(plan_teaching(*names, folds=folds, rounds=rounds), language, words)
+        return None
     if teachers is not None:
         taught_by, own = find_teachers(Path(teachers), run.config, run.source)
-        run, known = replace(run, teachers=taught_by), known or own
+        run, words = replace(run, teachers=taught_by), words or own
     if stages is None:
-        return _finish(run, create_run(run, language, known, start=begin), words, callback, progress)
+        return run, create_run(run, language, words, start=start)
     planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source, run.teachers)
-    create_stages(run.folder, planned, language, known, begin)
-    return _finish_stages(run.folder, language, words, callback, progress)
+    create_stages(run.folder, planned, language, words, start)
+    return None
 
 
 def _plan(

@@ -14,7 +14,7 @@ from vbsix.models.config import ENCODERS, POLICIES
 from vbsix.models.encoder import Encoder
 from vbsix.search.config import SELECTION_RULES
 from vbsix.search.select import RuleFactory
-from vbsix.training.objective import Objective
+from vbsix.training.objective import Loss, Objective
 
 
 def register_encoder(name: str, encoder: type[Encoder]) -> None:
@@ -30,9 +30,13 @@ def register_policy(name: str, policy: Callable[..., Any]) -> None:
     POLICIES.register(name, policy)
 
 
-def register_objective(name: str, objective: Objective) -> None:
-    """Adds an objective, see `vbsix.training.objective.Objective`, for `training.objective`."""
-    OBJECTIVES.register(name, objective)
+def register_objective(name: str, objective: Objective | Loss) -> None:
+    """Adds an objective for `training.objective`.
+
+    Either the loss on one example, or a `vbsix.training.objective.Objective`, which also says whether the objective
+    trains an expert, can train a critic, can learn from teachers, and learns from samples.
+    """
+    OBJECTIVES.register(name, objective if isinstance(objective, Objective) else Objective(objective))
 
 
 def register_selection_rule(name: str, rule: RuleFactory) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 
@@ -7,6 +9,8 @@ import pytest
 
 import vbsix as package
 from vbsix.cli import app
+from vbsix.cli.train import train
+from vbsix.config.presets import METHODS, RECIPES, STAGES, VARIANTS
 from vbsix.utilities.errors import VbsixError
 
 TIMED_HELP = """
@@ -51,6 +55,15 @@ def test_every_command_has_help(vbsix, command):
     assert ended.code == 0
     assert f"Usage: {' '.join(['vbsix', *command])}" in ended.out
     assert ended.err == ""
+
+
+def test_the_help_of_train_names_all_presets():
+    """It is written by hand, since presets import JAX."""
+    options = inspect.get_annotations(train, eval_str=True)
+    known = {"method": METHODS, "recipe": RECIPES, "variant": VARIANTS, "stages": STAGES}
+    for option, names in known.items():
+        words = re.findall(r"[\w.-]*\w", options[option].__metadata__[0].help)
+        assert set(names) <= set(words), option
 
 
 def test_version(vbsix):

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbsix.config.presets import DEFAULT_METHOD, METHODS, QUICK, RECIPES, VARIANTS, data_kind, preset
+from vbsix.config.presets import (
+    DEFAULT_METHOD,
+    METHODS,
+    QUICK,
+    RECIPES,
+    VARIANTS,
+    changed,
+    data_kind,
+    full_name,
+    preset,
+)
 from vbsix.config.schema import Config, changes, flatten, names, override, require_sense, to_settings
 from vbsix.config.toml import read_assignments, read_toml, to_toml
 from vbsix.data.examples import PAPER_SETTINGS
@@ -44,6 +54,8 @@ def test_the_published_recipe_is_that_of_the_paper(domain):
     assert (config.search.beam, config.search.rerank, config.search.program_beam) == (32, 128, 8)
     assert (config.search.selection, config.search.epsilon) == ("epsilon-greedy", 0.15)
     assert (config.search.critic_window, config.search.prune_dead_ends) == (2, False)
+    # A negative for every incorrect terminal state (measured in tests/search), and no state that is left out of a loss.
+    assert (config.search.negatives, config.training.policy_states, config.training.value_states) == (1024, 2048, 2048)
     assert (config.training.labels, config.training.programs) == ("paper", "extracted")
     assert (config.training.critic_updates, config.training.sample_gradient) == ("always", "policy")
     assert (config.network.initialisation, config.network.output_biases) == ("reference", True)
@@ -229,6 +241,32 @@ def test_a_wrong_key_in_a_file_is_told_with_the_nearest(tmp_path):
     (tmp_path / "config.toml").write_text("[search]\nbeans = 3")
     with pytest.raises(VbsixError, match=r"unknown setting 'search\.beans'\. Did you mean 'search\.beam'\?"):
         override(Config(), read_toml(tmp_path / "config.toml"))
+
+
+def test_a_config_that_is_not_its_preset_says_so():
+    base = preset("alchemy", "vbsix")
+    assert changed(base) == {} and full_name(base) == "vbsix-stochastic"
+    config = override(base, {"training.critic": False, "search.space": "program"})
+    assert changed(config) == {"search.space": "program", "training.critic": False}
+    assert full_name(config) == "vbsix-stochastic (changed: search.space, training.critic)"
+    more = override(config, {"search.beam": 7, "training.batch": 3})
+    assert full_name(more) == "vbsix-stochastic (changed: 4 settings)"
+    assert more.name == "vbsix-stochastic", "folders and files keep their names"
+
+
+@pytest.mark.parametrize("data", ["scone", "synthetic", "json-lines"])
+def test_a_preset_has_no_changes_and_its_steps_data_and_logging_are_free(data):
+    for domain, method, recipe, variant in itertools.product(
+        ("scene", "hallway"), METHODS, RECIPES, ("", "beam-64+oov-words", "five-instructions")
+    ):
+        config = preset(domain, method, recipe, variant, data=data)
+        free = {"training.steps": 7, "data.vectors": "glove.txt", "network.word": 50, "run.log_every": 3}
+        assert changed(override(config, free)) == {}
+
+
+def test_names_that_are_no_preset_s_stand_for_nothing():
+    for name in ("method", "recipe", "variant"):
+        assert changed(override(preset("scene"), {name: "custom", "search.beam": 3})) == {}
 
 
 def test_a_config_can_be_compared_and_is_never_changed():

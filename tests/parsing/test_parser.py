@@ -17,6 +17,7 @@ from vbsix import VbsixError
 from vbsix.config.schema import override
 from vbsix.evaluation.accuracy import predict_examples
 from vbsix.evaluation.confidence import ConfidenceModel
+from vbsix.models.heads import policy_head
 from vbsix.parsing.loading import load_all
 from vbsix.runs.folder import Best, open_run, save_best
 from vbsix.utilities.files import read_json, read_tensors, write_json, write_tensors
@@ -354,7 +355,8 @@ def test_an_ensemble_gives_the_mean_of_its_members_probabilities(tiny_run, ensem
         @jax.jit
         def evaluate():
             state = domain.start(domain.parse_world(ROW), 1)
-            return parser.policy_head(["swap the first and the last"])(state, domain.expand(state)[1])
+            ids = parser.word_ids(["swap the first and the last"], 1)
+            return policy_head(domain, parser.policy, parser.words.vectors, ids)(state, domain.expand(state)[1])
 
         return np.exp(evaluate())
 

@@ -140,8 +140,8 @@ class Comparison:
     @functools.cached_property
     def expected_programs(self) -> twin.Programs:
         if self.config.space == "program":
-            return twin.complete_programs(self.search, self.config.program_beam)
-        return twin.extract_programs(self.task, self.search, self.config.program_beam)
+            return twin.complete_programs(self.search, self.config.programs)
+        return twin.extract_programs(self.task, self.search, self.config.programs)
 
     def check_beams(self) -> None:
         """Slots are in the order of the twin's scores, with its chart, its numbers of paths and its predecessors."""

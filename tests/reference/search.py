@@ -298,9 +298,9 @@ def negatives(search: Search) -> list[Negative]:
 def value_labels(
     task: Task, search: Search, correct: Sequence[Program], incorrect: Sequence[Program], critic_window: int = 2
 ) -> dict[Any, float]:
-    """Algorithm 2, lines 11-19: the label of every state that a program passes between its first and last token.
+    """Algorithm 2, lines 9-15: the label of every state that a program passes between its first and last token.
 
-    Line 15: L[s] += p(z_t..|z|) · R(z), where s is the state after z_1..t. The sum is clipped to 1.
+    Line 13: L[s] += p(z_t..|z|) · R(z), where s is the state after z_1..t. The sum is clipped to 1.
     """
     labels: dict[Any, float] = defaultdict(float)
     for reward, programs in ((1, correct), (0, incorrect)):

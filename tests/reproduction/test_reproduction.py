@@ -24,7 +24,7 @@ from vbsix.parsing.evaluation import predict_rows
 from vbsix.parsing.loading import load
 from vbsix.reproduction import page, runs
 from vbsix.reproduction.incomplete import incomplete_rows
-from vbsix.reproduction.page import fill_page, read_results, table_rows
+from vbsix.reproduction.page import fill_page, read_results, table_note, table_rows
 from vbsix.reproduction.runs import INCOMPLETE, MOST_POINTS, System, Timed, finish, plan, system_of
 from vbsix.reproduction.targets import TARGETS, FigureTarget, correlation
 from vbsix.runs.folder import Best, Run, open_run, read_dataset
@@ -40,7 +40,7 @@ PLAIN = ["--recipes=stochastic", "--variants=none"]
 # As many seeds as other tests have, so that what they have compiled is found on disk.
 TINY = [*ARGUMENTS, "--seeds=3", "--domains=tangrams", "--methods=vbsix", *PLAIN]
 NAME = "synthetic-tangrams-vbsix-stochastic-five-instructions"
-ROW = "| tangrams | vbsix | stochastic | none |"
+ROW = "| tangrams | vbsix | stochastic | none, changed |"
 KEYS = {
     "format", "method", "recipe", "variant", "domain", "data", "steps", "seconds", "seeds", "accuracy", "best",
     "ensemble", "spurious", "intermediate", "critic", "config", "metrics", "dev", "command", "date", "device",
@@ -147,9 +147,11 @@ def test_the_table_has_a_line_for_each_run_and_dashes_for_those_that_are_missing
     by_run = {tuple(cell[:5]): cell[5:] for cell in cells[2:]}
     assert len(by_run) == 3 * 16
     shares = read_result(out, NAME)["accuracy"]["held-out"]["1"]
-    assert by_run["tangrams", "vbsix", "stochastic", "none", "1"][0].startswith(f"{100 * sum(shares) / 3:.1f} ± ")
-    missing = ("tangrams", "mml", "stochastic", "none", "1"), ("scene", "vbsix", "published", "none", "1")
-    assert all(by_run[name] == ["-", "-", "-", "-"] for name in missing)
+    assert by_run["tangrams", "vbsix", "stochastic", "none, changed", "1"][0].startswith(
+        f"{100 * sum(shares) / 3:.1f} ± "
+    )
+    missing = ("tangrams", "mml", "stochastic"), ("scene", "vbsix", "published")
+    assert all(by_run[*name, "none, changed", "1"] == ["-", "-", "-", "-"] for name in missing)
     assert sum(line.startswith(f"- {NAME}: 10 steps in ") for line in lines) == 1
     assert "Mean ± standard deviation over 3 seeds, on the built-in corpus" in printed.out
     assert "best on dev" in printed.out
@@ -275,7 +277,7 @@ def test_the_analysis_averages_over_the_whole_run(ended, untrained):
     mean = sum(row["paths"] for row in rows) / len(rows)
     table = (out / "synthetic-analysis.md").read_text()
     assert f"{ROW} paths | {mean:.1f} ± " in table
-    assert "| scene | vbsix | stochastic | none | paths | - | - |" in table, "the paper's numbers are of SCONE"
+    assert "| scene | vbsix | stochastic | none, changed | paths | - | - |" in table, "the paper's numbers are of SCONE"
 
 
 @pytest.mark.slow
@@ -381,7 +383,8 @@ def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
     )
     shares = read_result(ended[0], NAME)["accuracy"]["held-out"]["1"]
     assert re.search(
-        rf"\| vbsix \| stochastic \| none \| 1 \| [\d.]+ ± [\d.]+ \| {100 * statistics.mean(shares):.1f} ± ", text
+        rf"\| vbsix \| stochastic \| none, changed \| 1 \| [\d.]+ ± [\d.]+ \| {100 * statistics.mean(shares):.1f} ± ",
+        text,
     )
     assert "old" not in text and "<!-- end -->\nkept\n<!-- table1 -->\n\nNo run of these" in text
     assert "![Figure 5: hit accuracy on the longest training examples](figures/figure5-synthetic.svg)" in text
@@ -394,6 +397,16 @@ def test_a_page_is_filled_between_its_comments(ended, tmp_path, untrained):
     assert (tmp_path / "docs" / "results.md").read_text() == text
     refused = reproduce("page", tmp_path / "docs")
     assert refused.code == 2 and "no such file; --out names the folder" in refused.err
+
+
+def test_a_row_with_changed_settings_says_so_and_has_no_number_of_the_paper(tmp_path):
+    results = dict.fromkeys(plan([VBSIX], "data", tmp_path, 6, ["search.beam=9", "training.steps=7"]))
+    assert {run.folder.name for run in results} >= {"scene-vbsix-stochastic"}, "the name of its file is the same"
+    rows = table_rows(TARGETS["table1"], results)
+    assert rows[0] == ["scene", "vbsix", "stochastic", "none, changed", "3", "-", "-", "-", "-"]
+    assert table_note(TARGETS["table1"], results).endswith("stand for: search.beam.")
+    plain = dict.fromkeys(plan([VBSIX], "data", tmp_path, 6, ["training.steps=7"]))
+    assert "hanged" not in table_note(TARGETS["table1"], plain)
 
 
 def test_the_paper_s_numbers_stand_beside_ours(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from random import Random
@@ -19,6 +20,7 @@ from reference.walks import Walker
 from reference.worlds import random_world
 
 from vbsix import Domain, get_domain
+from vbsix.config.presets import preset
 from vbsix.search import Problem, SearchConfig, search_graph
 
 DOMAINS = ["scene", "alchemy", "tangrams"]
@@ -29,20 +31,33 @@ TRUST = [1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8]
 """Largest values of the critics."""
 
 
+METHODS = {
+    ("program", False): "mml",
+    ("program", True): "value-only",
+    ("execution", False): "execution-only",
+    ("execution", True): "vbsix",
+}
+"""The methods that search, by space and whether they have a critic."""
+
+
 @dataclass(frozen=True)
 class Sizes:
-    """How many examples, of how many instructions, and how wide the searches are."""
+    """How many examples, of how many instructions, and which settings of the recipe are smaller."""
 
-    examples: int = 52
-    instructions: int = 3
-    beam: int = 10
-    rerank: int = 16
-    program_beam: int = 2
-    negatives: int = 2
+    examples: int
+    instructions: int
+    smaller: tuple[tuple[str, int], ...] = ()
 
 
-SMALL = Sizes()
-PAPER = Sizes(examples=12, instructions=5, beam=32, rerank=128, program_beam=8, negatives=64)
+SMALL = Sizes(52, 3, (("beam", 10), ("rerank", 16), ("program_beam", 2), ("negatives", 2)))
+PAPER = Sizes(12, 5)
+
+
+def published(name: str, space: str, with_critic: bool, sizes: Sizes) -> SearchConfig:
+    """The search of the recipe `published`, without ε, whose draws only have a distribution."""
+    config = preset(name, METHODS[space, with_critic], "published").search
+    assert (config.space, config.selection, config.epsilon) == (space, "epsilon-greedy", 0.15)
+    return dataclasses.replace(config, epsilon=0.0, **dict(sizes.smaller))
 
 
 class Feed:
@@ -136,7 +151,7 @@ def make_examples(name: str, sizes: Sizes) -> list[Example]:
         start = domain.start(domain.parse_world(world), sizes.instructions)
         model = make_model(number, domain, start, program, sizes.instructions * domain.max_tokens_per_instruction)
         problem = Problem(domain.parse_world(world), np.int32(instructions), domain.parse_world(target))
-        feed = Feed(evaluate, model, language, start, sizes.beam)
+        feed = Feed(evaluate, model, language, start, published(name, "execution", True, sizes).beam)
         examples.append(Example(model, problem, language.task(target), feed))
     return examples
 
@@ -189,15 +204,7 @@ def compiled_expand(domain: Domain):
 def compare(name: str, space: str, with_critic: bool, sizes: Sizes) -> list[Comparison]:
     """Searches for all examples, compiled and by the twin."""
     examples, domain = make_examples(name, sizes), get_domain(name)
-    config = SearchConfig(
-        space=space,
-        beam=sizes.beam,
-        rerank=sizes.rerank,
-        selection="epsilon-greedy",
-        epsilon=0.0,
-        program_beam=sizes.program_beam,
-        negatives=sizes.negatives,
-    )
+    config = published(name, space, with_critic, sizes)
 
     def search(model, problem):
         critic = models.critic(domain, model) if with_critic else None
@@ -222,9 +229,8 @@ def analyser(name: str, config: SearchConfig):
 
 def twin_search(example: Example, with_critic: bool, config: SearchConfig) -> twin.Search:
     critic = example.feed.critic if with_critic else None
-    return twin.beam_search(
-        example.task, example.feed.policy, critic, space=config.space, beam=config.beam, rerank=config.rerank
-    )
+    sizes = {name: getattr(config, name) for name in ("space", "beam", "rerank", "critic_window")}
+    return twin.beam_search(example.task, example.feed.policy, critic, **sizes)
 
 
 SEARCHES = [
@@ -347,5 +353,9 @@ def check_all(comparisons, ties: float = 0.05):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("search", named((name, *switches) for name in DOMAINS for switches in SWITCHES))
-def test_searches_of_the_size_of_the_paper(search):
-    check_all(compare(*search, PAPER))
+def test_searches_of_the_published_recipe(search):
+    """At its own sizes no incorrect terminal state is left without a negative program."""
+    comparisons = compare(*search, PAPER)
+    check_all(comparisons)
+    assert [int(comparison.results.negatives.dropped) for comparison in comparisons] == [0] * PAPER.examples
+    assert any(twin.negatives(comparison.search) for comparison in comparisons)

@@ -9,20 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference.comparison import quick_jit
+from training.tiny_config import tiny_config
 from training.toy import Toy
 
+from vbsix import get_domain, register_objective
 from vbsix.config.presets import preset
-from vbsix.config.schema import override
+from vbsix.config.schema import OBJECTIVES, override, require_sense
 from vbsix.data.examples import Arrays
 from vbsix.models.heads import Heads
+from vbsix.runs.teachers import require_teachable
 from vbsix.search import Problem, SearchConfig, program_search
 from vbsix.search.sampling import sample_programs, sampling_distribution
 from vbsix.training.expert_mml import expert_mml_objective
 from vbsix.training.forward_backward import forward_backward, graph_loss
-from vbsix.training.mml import mml_loss, mml_objective, mml_weights, sequence_log_probability
-from vbsix.training.objective import Context
+from vbsix.training.mml import mml_loss, mml_weights, sequence_log_probability
+from vbsix.training.objective import Context, Objective
 from vbsix.training.reinforce import reinforce_loss, reinforce_objective
+from vbsix.training.step import create_learner
+from vbsix.training.taught_mml import taught_mml_objective
 from vbsix.training.value_examples import value_loss
+from vbsix.utilities.errors import VbsixError
 
 PROBLEM = Problem(jnp.int32(0), jnp.int32(1), jnp.int32(3))
 EXAMPLE = Arrays(PROBLEM.world, PROBLEM.target, jnp.ones((1, 1), jnp.int32), PROBLEM.instructions)
@@ -199,7 +205,7 @@ class TestToy:
         def loss(parameters):
             heads, frozen = Heads(self.policy(parameters)), Heads(self.policy(self.PARAMETERS))
             given = toy, config, heads, frozen, EXAMPLE, jax.random.key(0), jnp.int32(0), False
-            return mml_objective(Context(*given, teacher=self.policy(teacher)))[0]
+            return taught_mml_objective(Context(*given, teacher=self.policy(teacher)))[0]
 
         def by_hand(parameters):
             """The programs aa, ba, aba and bba, each with the share that the teacher gives it."""
@@ -317,3 +323,23 @@ class TestToy:
 def test_the_search_of_the_toy_merges(toy):
     _, graph = TestToy().search(toy)
     np.testing.assert_array_equal(graph.beam.alive.sum(axis=1)[:4], [1, 1, 1, 0])
+
+
+def test_an_objective_of_ones_own_says_what_it_needs(monkeypatch):
+    monkeypatch.setattr(OBJECTIVES, "_registered", {})
+    register_objective("plain", reinforce_objective)
+    register_objective("mine", Objective(expert_mml_objective, expert=True, critic=False))
+    register_objective("mine", Objective(expert_mml_objective, expert=True, critic=False))  # the same again is fine
+
+    def networks(objective):
+        config = tiny_config("mml", training__objective=objective)
+        return jax.eval_shape(lambda: create_learner(get_domain("tangrams"), config, jnp.int32(0))).networks
+
+    assert networks("plain").expert is None
+    assert jax.tree.leaves(networks("mine").expert)
+    config = tiny_config("mml", training__objective="mine")
+    assert require_sense(config) == config
+    with pytest.raises(VbsixError, match=r"training\.critic: the objective mine does not train a critic"):
+        require_sense(override(config, {"training.critic": True}))
+    with pytest.raises(VbsixError, match="teachers weigh the paths of the search graph"):
+        require_teachable(config)

@@ -75,6 +75,7 @@ def reproduce(
     Examples: vbsix reproduce table1 --data data --domains tangrams --minutes 50; vbsix reproduce page --out .
     """
     prepare_jax()
+    from vbsix.config.presets import full_name
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.reproduction import page, runs
     from vbsix.reproduction.runs import NO_VARIANT
@@ -115,7 +116,9 @@ def reproduce(
         interrupted = not _finish_on(cluster, target, left(), settings or [], results)
     for run in [] if cluster else left():
         display = create_display([run], quiet=False)
-        display.on_message(f"{run.config.name} learns {run.config.domain}, {seeds} seeds; run folder: {run.folder}")
+        display.on_message(
+            f"{full_name(run.config)} learns {run.config.domain}, {seeds} seeds; run folder: {run.folder}"
+        )
         with suppress(Interrupted), stop_on_interrupt(display), display:
             command = runs.command_for(target, run, settings or [])
             results[run] = runs.finish(chosen.needs, run, runs.Timed(display, deadline), command)

@@ -90,9 +90,10 @@ def train(
     stages: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|context",
+            metavar="FILE|NAME",
             help="Train in stages, each of which continues the one before: a TOML file with a table [[stages]] of "
-            "settings for each, or context, a stage without context and one with it.",
+            "settings for each; context, a stage without context and one with it; or a schedule of our results: "
+            "tangrams-context, tangrams-large, scene-context.",
         ),
     ] = None,
     vary: Annotated[
@@ -175,22 +176,22 @@ def train(
     --vary training.learning_rate=0.001,0.0003
     """
     prepare_jax()
-    from vbsix.api import choose_config, choose_stages, continue_config, new_folder
+    from vbsix.api import begin_training, choose_config, continue_config, new_folder
     from vbsix.cli.report import print_report
     from vbsix.cli.stages import finish_stages, finish_teaching
     from vbsix.cli.sweep import finish_sweep, print_plan
+    from vbsix.config.presets import full_name
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
     from vbsix.parsing.continuing import open_source
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
-    from vbsix.runs.folder import Run, create_run, is_staged, is_teaching, reopen_run, resume_command
+    from vbsix.runs.folder import Run, is_staged, is_teaching, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
-    from vbsix.runs.stages import create_stages, plan_stages
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
     from vbsix.runs.teachers import find_teachers
-    from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching
+    from vbsix.runs.teaching import FOLDS
     from vbsix.utilities.processes import joined, writes_files
 
     cluster = choose_cluster(engine, address, cpus, gpus, out, resume, storage=storage)
@@ -242,29 +243,20 @@ def train(
         else:
             chosen = choose_config(name, source, method, recipe, variant, config, given)
         words, begin = (continued.words, continued.start) if continued else (None, None)
-        folder, numbers = out or new_folder(chosen), tuple(range(seeds or 1))
-        if rounds:
-            if start or teachers or vary or dry_run:
-                raise VbsixError("--rounds does not go with --from, --teachers, --vary or --dry-run.")
-            schedule = choose_stages(stages) if stages else [{}]
-            teaching = plan_teaching(folder, chosen, schedule, numbers, source, folds=folds or FOLDS, rounds=rounds)
-            create_teaching(teaching, own)
-            return finish_teaching(folder, own, quiet)
-        taught_by = None
-        if teachers:
-            taught_by, known = find_teachers(teachers, chosen, source)
-            words = words or known
-        if stages:
-            if vary or folds or dry_run:
-                raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
-            planned = plan_stages(folder, chosen, choose_stages(stages), numbers, source, taught_by)
-            create_stages(folder, planned, own, words, begin)
-            return finish_stages(folder, own, quiet)
-        if vary or folds or dry_run:
+        run = Run(out or new_folder(chosen), chosen, tuple(range(seeds or 1)), source)
+        if rounds and (start or teachers or vary or dry_run):
+            raise VbsixError("--rounds does not go with --from, --teachers, --vary or --dry-run.")
+        if stages and not rounds and (vary or folds or dry_run):
+            raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
+        if vary or dry_run or (folds and not rounds):
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
+            taught_by = None
+            if teachers:
+                taught_by, known = find_teachers(teachers, chosen, source)
+                words = words or known
             values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
-            sweep = plan_sweep(folder, chosen, values, numbers, source, taught_by)
+            sweep = plan_sweep(run.folder, chosen, values, run.seeds, source, taught_by)
             if dry_run and cluster:
                 raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
@@ -272,15 +264,19 @@ def train(
             with connected(cluster):
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)
-        run = Run(folder, chosen, numbers, source, teachers=taught_by)
         with joined(peers):
-            dataset = create_run(run, words=words, start=begin)
+            begun = begin_training(
+                run, own, words, begin, stages=stages, teachers=teachers, folds=folds or FOLDS, rounds=rounds
+            )
+        if begun is None:
+            return (finish_teaching if rounds else finish_stages)(run.folder, own, quiet)
+        run, dataset = begun
     quiet = quiet or not writes_files()
     display = create_display([run], quiet)
     if not quiet:
         seeds_text = "1 seed" if len(run.seeds) == 1 else f"{len(run.seeds)} seeds"
         examples = f"{len(dataset.examples)} examples"
-        display.on_message(f"{run.config.name} learns {run.config.domain} from {examples}, {seeds_text}")
+        display.on_message(f"{full_name(run.config)} learns {run.config.domain} from {examples}, {seeds_text}")
         display.on_message(f"run folder: {run.folder}")
     try:
         with stop_on_interrupt(display), display:

@@ -8,10 +8,11 @@ have the defaults of the dataclasses.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from vbsix.config.schema import Config, override
+from vbsix.config.schema import Config, changes, override
 from vbsix.data.examples import PAPER_SETTINGS
 from vbsix.domains.names import base_name
 from vbsix.utilities.errors import UnknownName
@@ -96,18 +97,28 @@ VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
     ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
 }
 
+CONTEXT_STAGE: Settings = {
+    "network.context": 64,
+    "training.critic": False,  # critics start from scratch in each stage, and this one is too short for them
+    "training.decay_share": 0.5,
+    "training.steps": 6000,
+}
 STAGES: Mapping[str, Sequence[Settings]] = {
-    "context": (
-        {},
-        {
-            "network.context": 64,
-            "training.critic": False,  # critics start from scratch in each stage, and this one is too short for them
-            "training.decay_share": 0.5,
-            "training.steps": 6000,
-        },
+    "context": ({}, CONTEXT_STAGE),
+    "tangrams-context": ({"training.steps": 10000, "run.evaluate_every": 2000}, CONTEXT_STAGE),
+    "tangrams-large": (
+        {"training.steps": 6000, "training.batch": 32, "search.beam": 128, "run.evaluate_every": 1000},
+        {**CONTEXT_STAGE, "training.steps": 3000},
+    ),
+    "scene-context": (
+        {"training.steps": 8000, "run.evaluate_every": 1000},
+        {"search.beam": 64, "training.policy_states": 512, "training.decay_share": 0.5, "training.steps": 5000},
+        {**CONTEXT_STAGE, "training.steps": 3000},
     ),
 }
-"""Named schedules of stages. `context`: the run as it is, then a stage with context."""
+"""Named schedules of stages. `context`: the run as it is, then a stage with context. The others made the results in
+`results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam of 64 after a
+wider one."""
 
 PAPER_BY_DOMAIN: Mapping[str, Settings] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
@@ -180,6 +191,42 @@ def preset(
             settings["search.program_beam"] = 0  # as many programs as the beam has slots
     names = {"domain": domain, "method": method, "recipe": recipe, "variant": "+".join(variants)}
     return override(Config(), {**names, **settings})
+
+
+OF_THE_DATA = (
+    *("data.vectors", "data.dev_file", "data.dev_share", "data.folds", "data.fold"),
+    *("data.synthetic_rows", "data.synthetic_dev_rows", "network.word"),
+)
+"""Settings that say what the data is."""
+FROM_JSON_LINES = ("data.max_words", "training.curriculum_steps")
+"""Settings that are chosen from the data where these are JSON lines."""
+
+
+@functools.cache
+def changed(config: Config) -> Mapping[str, Any]:
+    """The settings that differ from those of the preset that the config names.
+
+    Presets depend on the kind of data; the one that fits best counts. Steps, the data itself, and how a run is logged,
+    saved and evaluated (`run`) do not count. A config that names no preset, as those of version 0.1, has no changes.
+    """
+    variants = [name for name in config.variant.split("+") if name]
+    if config.method not in METHODS or config.recipe not in RECIPES or not VARIANTS.keys() >= set(variants):
+        return {}
+
+    def against(kind: DataKind) -> dict[str, Any]:
+        base = preset(config.domain, config.method, config.recipe, config.variant, data=kind)
+        free = {"training.steps", *OF_THE_DATA, *(FROM_JSON_LINES if kind == "json-lines" else ())}
+        found = changes(base, config)
+        return {name: found[name] for name in found if name not in free and not name.startswith("run.")}
+
+    return min(map(against, get_args(DataKind)), key=len)
+
+
+def full_name(config: Config) -> str:
+    """The config's name, and which settings are not those that it stands for."""
+    names = list(changed(config))
+    shown = ", ".join(names) if len(names) <= 3 else f"{len(names)} settings"
+    return f"{config.name} (changed: {shown})" if names else config.name
 
 
 def find_stages(name: str) -> Sequence[Settings]:

@@ -22,9 +22,9 @@ from vbsix.utilities.settings import Bounds, setting
 OBJECTIVES = Registry(
     "objective",
     {
-        "mml": "vbsix.training.mml:mml_objective",
-        "expert-mml": "vbsix.training.expert_mml:expert_mml_objective",
-        "reinforce": "vbsix.training.reinforce:reinforce_objective",
+        "mml": "vbsix.training.objectives:MML",
+        "expert-mml": "vbsix.training.objectives:EXPERT_MML",
+        "reinforce": "vbsix.training.objectives:REINFORCE",
     },
 )
 """Objectives by name; see `vbsix.training.objective.Objective`."""
@@ -182,7 +182,7 @@ class Config:
 
     @property
     def name(self) -> str:
-        """Method, recipe and variant as one word, such as `vbsix-stochastic-beam-64`."""
+        """Method, recipe and variant as one word, such as `vbsix-stochastic-beam-64`; see also `presets.full_name`."""
         return "-".join(part for part in (self.method, self.recipe, self.variant) if part)
 
 
@@ -201,7 +201,7 @@ def override(config: Config, settings: Mapping[str, Any], *, registered: bool = 
 
 def require_sense(config: Config) -> Config:
     """The config, if its settings make sense together."""
-    if config.training.critic and config.training.objective in ("reinforce", "expert-mml"):
+    if config.training.critic and not OBJECTIVES.get(config.training.objective).critic:
         raise VbsixError(f"training.critic: the objective {config.training.objective} does not train a critic.")
     training = config.training
     if training.length_penalty and training.programs != "graph":

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from vbsix.domains.base import Domain, State
+from vbsix.domains.base import Domain, State, Target
 from vbsix.domains.registry import get_domain
 from vbsix.utilities.errors import InvalidProgram, UnknownName
 from vbsix.utilities.jax_settings import set_flags
 from vbsix.utilities.renaming import renamed
+from vbsix.utilities.trees import choose
 
 MOST_TOKENS = 1000
 """Longest program that `execute` takes."""
@@ -120,6 +121,24 @@ def apply_token(domain: Domain, state: State, token: Int[Array, ""]) -> tuple[St
     successors, valid = domain.expand(state)
     ok = (token < 0) | valid[token]
     return follow(successors, state, jnp.where(ok, token, -1)), ok
+
+
+def ends_command_elsewhere(
+    domain: Domain, before: State, after: State, targets: Target, known: Bool[Array, " M"] | None = None
+) -> Bool[Array, ""]:
+    """Whether a token ends a command in another world than that of its instruction.
+
+    Args:
+        domain: the language.
+        before: the state before the token.
+        after: the state after it.
+        targets: the world after each instruction; leaves [M, ...].
+        known: which of them are known; None for all. Where it is not, no world is another one.
+    """
+    done = domain.instructions_done(after)
+    ended, place = done > domain.instructions_done(before), jnp.maximum(done - 1, 0)
+    differs = ~domain.matches(after, choose(targets, place))
+    return ended & differs if known is None else ended & known[place] & differs
 
 
 def follow(successors: State, state: State, token: Int[Array, ""]) -> State:

@@ -18,12 +18,12 @@ from vbsix.config.schema import Config
 from vbsix.data.dataset import Dataset, Split
 from vbsix.data.examples import Arrays, Row
 from vbsix.domains.base import Domain, State
+from vbsix.domains.execution import ends_command_elsewhere
 from vbsix.evaluation.accuracy import Predicted, predict_examples
 from vbsix.evaluation.training_search import MOST_SEARCHED, search_training_example
 from vbsix.models.heads import Networks
 from vbsix.search import Graph
 from vbsix.training.forward_backward import forward_backward
-from vbsix.utilities.trees import choose
 
 FOUND = "train"
 """Stands for the programs that searches find for training rows."""
@@ -149,16 +149,12 @@ def spurious_posterior(domain: Domain, graph: Graph, worlds: Any) -> Float[Array
         worlds: the right world after each command; leaves [M, ...].
     """
 
-    def keeps_to_worlds(state: State) -> Bool[Array, " A"]:
-        def ends_right(successor: State) -> Bool[Array, ""]:
-            done = domain.instructions_done(successor)
-            wanted = choose(worlds, jnp.maximum(done - 1, 0))
-            return (done == domain.instructions_done(state)) | domain.matches(successor, wanted)
+    def goes_wrong(state: State) -> Bool[Array, " A"]:
+        successors, _ = domain.expand(state)
+        return jax.vmap(lambda after: ends_command_elsewhere(domain, state, after, worlds))(successors)
 
-        return jax.vmap(ends_right)(domain.expand(state)[0])
-
-    right = jax.vmap(jax.vmap(keeps_to_worlds))(graph.beam.states)
-    log_policy = jnp.where(right, graph.expansion.log_policy, -jnp.inf)
+    wrong = jax.vmap(jax.vmap(goes_wrong))(graph.beam.states)
+    log_policy = jnp.where(wrong, -jnp.inf, graph.expansion.log_policy)
     log_all, log_right = (forward_backward(graph, each).log_reward[0, 0] for each in (None, log_policy))
     return jnp.where(jnp.isfinite(log_all), 1.0 - jnp.exp(log_right - jnp.where(graph.hit, log_all, 0.0)), 0.0)
 

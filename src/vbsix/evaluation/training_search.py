@@ -25,7 +25,7 @@ def search_training_example(
         domain,
         heads.actor,
         heads.critic if critic_ranks else None,
-        Problem(example.world, example.instructions, example.target, waypoints=example.waypoints),
+        Problem.of(example),
         jax.random.key(0),
         instructions=example.words.shape[0],
         config=config.search,

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from vbsix.config.presets import full_name
 from vbsix.config.schema import Config
 from vbsix.data.examples import Arrays, Example, to_arrays
 from vbsix.data.words import UNKNOWN, Words
@@ -25,8 +26,6 @@ from vbsix.domains.base import Domain
 from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fallback_steps
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.critic import TrainedCritic
-from vbsix.models.functions import PolicyFunction
-from vbsix.models.heads import policy_head
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
 from vbsix.search.sharding import sharded_map
@@ -67,7 +66,7 @@ class Parser:
     critic: TrainedCritic | None = None
 
     def __repr__(self) -> str:
-        return f"<parser for {self.domain.name}: {self.config.name}, {len(self.words.words)} words>"
+        return f"<parser for {self.domain.name}: {full_name(self.config)}, {len(self.words.words)} words>"
 
     def _repr_html_(self) -> str:
         return display_html("parser", self)
@@ -180,10 +179,6 @@ class Parser:
     def fingerprint(self) -> str:
         """What tells this parser from others: a hash of all that its answers depend on."""
         return sha256((checksum(self._tensors()) + json.dumps(self._metadata(), sort_keys=True)).encode())
-
-    def policy_head(self, utterances: Sequence[str]) -> PolicyFunction:
-        """The policy as a function of one state of a request, for a search of one's own."""
-        return policy_head(self.domain, self.policy, self.words.vectors, self.word_ids(utterances, len(utterances)))
 
     def word_ids(self, utterances: Sequence[str], room: int) -> Int[np.ndarray, "M T"]:
         """The ids of the words that are read of each utterance, padded to `room` utterances."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from itertools import product
@@ -11,13 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vbsix.config.legacy import read_config
+from vbsix.config.presets import changed
 from vbsix.data.dataset import SYNTHETIC
 from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
 from vbsix.reproduction.summary import TITLE, best_tested, draw_summary
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.runs.folder import Run
-from vbsix.show.curves import FORMATS, Curve, as_label, draw_curve, prepare, save
+from vbsix.show.curves import FORMATS, Summary, as_label, draw_curve, prepare, save
 from vbsix.utilities.files import read_json, write_bytes
 from vbsix.utilities.markdown import fill_parts, find_parts, read_page, to_markdown
 from vbsix.utilities.numbers import MISSING
@@ -154,7 +156,13 @@ def table_note(target: TableTarget, results: Results) -> str:
     """What the numbers of a table are."""
     corpus = "the built-in corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
     seeds = " or ".join(map(str, sorted({len(run.seeds) for run in results})))
-    return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}"
+    return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}{_changes_note(results)}"
+
+
+def _changes_note(results: Results) -> str:
+    """Which settings are not those that the names of runs stand for."""
+    names = sorted({name for run in results for name in changed(run.config)})
+    return f" Changed, so that methods are not what their names stand for: {', '.join(names)}." if names else ""
 
 
 def _without_empty(rows: list[list[str]]) -> list[list[str]]:
@@ -185,7 +193,7 @@ def draw_figure(target: FigureTarget, results: Results) -> Figure:
     """Means over seeds and their standard deviation against steps; a system without a run has `-` in the legend."""
     domains = list(dict.fromkeys(run.config.domain for run in results))
     figure = Figure(figsize=(5 * len(domains), 5), layout="constrained")
-    figure.suptitle(target.title)
+    figure.suptitle(target.title + (" (settings changed)" if _changes_note(results) else ""))
     lines: dict[str, bool] = {}
     for axes, domain in zip(figure.subplots(1, len(domains), squeeze=False)[0], domains, strict=True):
         prepare(axes, domain, target.share)
@@ -203,9 +211,11 @@ def draw_figure(target: FigureTarget, results: Results) -> Figure:
     return figure
 
 
-def _points(metric: Mapping[str, list[float]] | None) -> Curve:
-    """A curve of two values at each step, which have the mean and the standard deviation of all the seeds'."""
+def _points(metric: Mapping[str, list[float]] | None) -> Summary:
+    """The curve of a metric. Result files hold the deviation that divides by n, all else the one by n - 1."""
     if not metric:
         return []
+    seeds = len(metric["average"])
+    scale = math.sqrt(seeds / max(seeds - 1, 1))
     columns = zip(metric["steps"], metric["mean"], metric["std"], strict=True)
-    return [(int(step), [mean - spread, mean + spread]) for step, mean, spread in columns]
+    return [(int(step), mean, scale * spread) for step, mean, spread in columns]

@@ -21,8 +21,6 @@ COLOURS = {
     "our best run, ensemble": "#d9a400",
 }
 """The bars of a domain, from left to right."""
-CONTEXT = "context"
-"""Ends the names of runs whose last stage has context."""
 _PRIOR_WORK = "prior-work"
 """A variant with fewer examples, which is compared with prior work alone."""
 
@@ -69,7 +67,8 @@ def draw_summary(results: Mapping[Run, Result]) -> Figure | None:
             if spread is not None:
                 axes.errorbar(x, mean, spread, color="#333333", capsize=4, linewidth=1.2)
             axes.text(x, mean + (spread or 0) + 1.5, f"{mean:.1f}", ha="center", fontsize=10)
-    names = [f"{domain}\nbest: {system_of(run).method}, {as_label(variant_name(run))}" for domain, run in found.items()]
+    labels = {domain: as_label(variant_name(run, results[run])) for domain, run in found.items()}
+    names = [f"{domain}\nbest: {system_of(run).method}, {labels[domain]}" for domain, run in found.items()]
     axes.set_xticks(range(len(found)), names)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
     return figure
@@ -98,9 +97,7 @@ def _on_test(measured: Result) -> Sequence[float]:
     return measured.get("accuracy", {}).get(TEST["scone"], {}).get(str(LENGTH), [])
 
 
-def variant_name(run: Run) -> str:
-    """The variant of a run. The name of a staged run's folder has more: settings of its stages, and `context`."""
-    more = run.folder.name.removeprefix(f"{run.config.domain}-{run.config.name}").lstrip("-")
-    settings, context, _ = more.partition(CONTEXT)
-    variant = "+".join(filter(None, (system_of(run).variant, settings.rstrip("-")))) or NO_VARIANT
-    return f"{variant}, then {context}" if context else variant
+def variant_name(run: Run, result: Result) -> str:
+    """The variant of a run and, of a staged one, the name of its schedule of stages."""
+    variant = system_of(run).variant or NO_VARIANT
+    return f"{variant}, stages {result['schedule']}" if "schedule" in result else variant

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vbsix.config.presets import changed
 from vbsix.data.dataset import SYNTHETIC
 from vbsix.evaluation.critic_analysis import STATES
 from vbsix.evaluation.spurious import FOUND
@@ -91,7 +92,8 @@ def _short_dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
 def _names(run: Run) -> list[str]:
     """The cells that name a row."""
     system = system_of(run)
-    return [run.config.domain, system.method, system.recipe, system.variant or NO_VARIANT]
+    variant = (system.variant or NO_VARIANT) + (", changed" if changed(run.config) else "")
+    return [run.config.domain, system.method, system.recipe, variant]
 
 
 def _paper_accuracy(run: Run, split: str) -> Mapping[int, tuple[float, float]]:
@@ -154,8 +156,8 @@ def _spurious_rows(run: Run, result: Result) -> Iterator[list[str]]:
 
 
 def _published(run: Run, number: float | tuple[float, float] | None) -> str:
-    """A number of the paper beside one of a run: the paper has none of the built-in corpus."""
-    if number is None or run.source == SYNTHETIC:
+    """A number of the paper beside one of a run: the paper has none of the built-in corpus, or of other settings."""
+    if number is None or run.source == SYNTHETIC or changed(run.config):
         return MISSING
     return "{} ± {}".format(*number) if isinstance(number, tuple) else str(number)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from vbsix import __version__
 from vbsix.config.legacy import read_config
-from vbsix.config.schema import Config
+from vbsix.config.schema import OBJECTIVES, Config
 from vbsix.data.dataset import Dataset, load_dataset, warn_about
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
@@ -224,7 +224,7 @@ def warn_about_run(run: Run, dataset: Dataset) -> None:
     """Warns of what may keep a run on JSON lines from learning."""
     training = run.config.training
     if run.source.endswith(SUFFIX):
-        sees_targets = training.critic or training.objective == "expert-mml"
+        sees_targets = training.critic or OBJECTIVES.get(training.objective).expert
         warn_about(dataset, sees_targets=sees_targets)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vbsix import __version__
-from vbsix.config.schema import Config, flatten_json
+from vbsix.config.schema import OBJECTIVES, Config, flatten_json
 from vbsix.data.dataset import Dataset
 from vbsix.domains.base import Domain
 from vbsix.evaluation.accuracy import Accuracies
@@ -360,7 +360,7 @@ PATIENCE = 500
 
 def _advise(config: Config, step: int) -> str:
     """Advice for a run that finds nothing: likely reasons, and what to change."""
-    if config.training.objective == "reinforce":
+    if OBJECTIVES.get(config.training.objective).samples:
         who, few, more = "sample", "too few programs are sampled", f"training.samples={2 * config.training.samples}"
         bolder = "training.sample_epsilon=0.3"
     else:

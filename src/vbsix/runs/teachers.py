@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vbsix.config.schema import Config, to_settings
+from vbsix.config.schema import OBJECTIVES, Config, to_settings
 from vbsix.config.variation import program_of
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
@@ -58,7 +58,7 @@ def find_teachers(path: Path, config: Config, source: str) -> tuple[Teachers, Wo
 
 def require_teachable(config: Config) -> None:
     """Refuses settings with which a run cannot learn from teachers."""
-    if config.training.objective in ("reinforce", "expert-mml") or config.training.programs != "graph":
+    if OBJECTIVES.get(config.training.objective).taught is None or config.training.programs != "graph":
         raise VbsixError(
             "teachers weigh the paths of the search graph: take the recipe stochastic, and one of the methods vbsix, "
             "mml, execution-only and value-only."

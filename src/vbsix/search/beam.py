@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
-from vbsix.data.examples import Waypoints
+from vbsix.data.examples import Arrays, Waypoints
 from vbsix.domains.base import Domain, State, Target
+from vbsix.domains.execution import ends_command_elsewhere
 from vbsix.models.functions import PolicyFunction
 from vbsix.search.merging import Merged, merge_prefixes, representatives
 from vbsix.search.packing import scan_packed
@@ -22,8 +23,8 @@ from vbsix.utilities.trees import choose
 
 INVALID, LIVE, CORRECT, INCORRECT, DEAD_END = range(5)
 """What a transition leads to: nothing, a state to expand, a correct or an incorrect terminal state, a dead end."""
-Outcome = Callable[[State], Int[Array, ""]]
-"""Classifies a successor: LIVE, CORRECT, INCORRECT or DEAD_END."""
+Outcome = Callable[[State, State], Int[Array, ""]]
+"""Classifies a successor, given the state before it: LIVE, CORRECT, INCORRECT or DEAD_END."""
 
 
 class Problem(NamedTuple):
@@ -39,6 +40,11 @@ class Problem(NamedTuple):
     """Which tokens each iteration may take; None for all."""
     waypoints: Waypoints | None = None
     """Worlds that a program must pass, where known. Search does not follow a command that ends elsewhere."""
+
+    @classmethod
+    def of(cls, example: Arrays) -> Problem:
+        """The problem of a training example."""
+        return cls(example.world, example.instructions, example.target, waypoints=example.waypoints)
 
 
 class Candidates(NamedTuple):
@@ -145,7 +151,7 @@ def beam_search(
     def iterate(frontier: tuple[Beam, Array], step: tuple[Array, Array, PRNGKeyArray]):
         (previous, carried), (allowed, is_last, key) = frontier, step
         # Lines 12-14: all successors of B_{t-1}, which are edges of G.
-        log_policy, kind, keys, successors = _expand(domain, policy, outcome, previous, allowed, problem.waypoints)
+        log_policy, kind, keys, successors = _expand(domain, policy, outcome, previous, allowed)
         # Lines 15-19: P_t of a state sums over the prefixes that lead to it. Ours: all terminal states leave the
         # beam; in the paper, only correct ones do.
         group = _group(keys.reshape(-1, 2), kind.reshape(-1), space)
@@ -174,14 +180,20 @@ def beam_search(
 def outcome_of(domain: Domain, problem: Problem, *, prune_dead_ends: bool = False) -> Outcome:
     """What states are to the search for this example.
 
-    A token that leads to a dead end stays valid for the policy's normalisation, but search does not follow it.
+    A token that leads to a dead end, or that ends a command elsewhere than at a waypoint, stays valid for the policy's
+    normalisation, but search does not follow it.
     """
+    waypoints = problem.waypoints
 
-    def outcome(state: State) -> Int[Array, ""]:
+    def outcome(before: State, state: State) -> Int[Array, ""]:
         finished = domain.instructions_done(state) == problem.instructions
         correct = jnp.bool_(True) if problem.target is None else domain.matches(state, problem.target)
         unfinished = jnp.where(domain.is_dead_end(state), DEAD_END, LIVE) if prune_dead_ends else LIVE
-        return jnp.where(finished, jnp.where(correct, CORRECT, INCORRECT), unfinished)
+        kind = jnp.where(finished, jnp.where(correct, CORRECT, INCORRECT), unfinished)
+        if waypoints is None:
+            return kind
+        misses = ends_command_elsewhere(domain, before, state, waypoints.targets, waypoints.known)
+        return jnp.where((kind == LIVE) & misses, DEAD_END, kind)
 
     return outcome
 
@@ -211,30 +223,15 @@ def _expand(
     outcome: Outcome,
     beam: Beam,
     allowed: Bool[Array, " _"],
-    waypoints: Waypoints | None,
 ):
     """All transitions out of a beam: log π, kind, and key of the successor; and the successors themselves, flat."""
     successors, valid = jax.vmap(domain.expand)(beam.states)
     log_policy = jax.vmap(policy)(beam.states, valid)
     valid &= beam.alive[:, None] & allowed[None, :] & jnp.isfinite(log_policy)
-    kind = jnp.where(valid, jax.vmap(jax.vmap(outcome))(successors), INVALID)
-    if waypoints is not None:
-        kind = jnp.where((kind == LIVE) & _missed(domain, waypoints, beam.states, successors), DEAD_END, kind)
+    kind = jnp.where(valid, jax.vmap(jax.vmap(outcome, in_axes=(None, 0)))(beam.states, successors), INVALID)
     keys = jax.vmap(jax.vmap(domain.key))(successors)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), successors)
     return log_policy, kind, keys, flat
-
-
-def _missed(domain: Domain, waypoints: Waypoints, states: State, successors: State) -> Bool[Array, "K A"]:
-    """Which transitions end a command elsewhere than at the waypoint that is known for its instruction."""
-
-    def misses(done_before: Int[Array, ""], successor: State) -> Bool[Array, ""]:
-        done = domain.instructions_done(successor)
-        known, target = choose((waypoints.known, waypoints.targets), jnp.maximum(done - 1, 0))
-        return (done > done_before) & known & ~domain.matches(successor, target)
-
-    done_before = jax.vmap(domain.instructions_done)(states)
-    return jax.vmap(jax.vmap(misses, in_axes=(None, 0)))(done_before, successors)
 
 
 def _group(keys: UInt32[Array, "N 2"], kinds: Int[Array, " N"], space: str) -> Int[Array, " N"]:

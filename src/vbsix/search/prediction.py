@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
+from vbsix.domains.execution import apply_token
 from vbsix.models.ensemble import Ensemble
 from vbsix.models.heads import policy_head
 from vbsix.models.policy import PolicyNetwork
@@ -211,8 +213,7 @@ def _marginalise(
     tokens = graph.expansion.kind.shape[2]
     end, last, log_probability = most_probable_ends(graph, max(DENOTATION_ENDS, size))
     before = choose(graph.beam.states, (end, last // tokens))
-    successors, _ = jax.vmap(domain.expand)(before)
-    reached = choose(successors, (jnp.arange(len(last)), last % tokens))
+    reached, _ = _apply(domain, before, last % tokens)
     keys = jax.vmap(domain.denotation_key)(reached)
     same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
     return end, last, jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1), same
@@ -225,13 +226,17 @@ def _trace(
     inside, tokens, vertices = tokens >= 0, jnp.maximum(tokens, 0), jnp.maximum(vertices, 0)
     before = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[vertices], graph.beam.states)
     log_policy = graph.expansion.log_policy.reshape(-1, len(domain.tokens))[vertices, tokens]
-    successors, _ = jax.vmap(domain.expand)(before)
-    after = choose(successors, (jnp.arange(len(tokens)), tokens))
+    after, _ = _apply(domain, before, tokens)
     done_before, done_after = (jax.vmap(domain.instructions_done)(states) for states in (before, after))
     belongs = inside[:, None] & (done_before[:, None] == jnp.arange(most)[None, :])
     ends = jnp.argmax(belongs & (done_after > done_before)[:, None], axis=0)
     log_commands = jnp.sum(jnp.where(belongs, log_policy[:, None], 0.0), axis=0)
     return done_before, log_commands, choose(after, ends)
+
+
+def _apply(domain: Domain, states: State, tokens: Int[Array, " n"]) -> tuple[State, Bool[Array, " n"]]:
+    """Each state after its token."""
+    return jax.vmap(functools.partial(apply_token, domain))(states, tokens)
 
 
 def to_readings(domain: Domain, predicted: Predictions, count: int) -> tuple[Reading, ...]:

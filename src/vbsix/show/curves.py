@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +14,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from vbsix.config.presets import full_name
 from vbsix.evaluation.accuracy import WHOLE
 from vbsix.runs.folder import open_run
 from vbsix.runs.metrics import Row, read_metrics
 from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.numbers import deviation
 
 FORMATS = (".png", ".svg")
 Curve = list[tuple[int, list[float]]]
 """Steps, each with a value for every seed that has one."""
+Summary = list[tuple[int, float, float]]
+"""Steps, each with the mean and the standard deviation over seeds."""
 
 
 def plot_runs(folders: Sequence[Path], *paths: Path) -> None:
@@ -52,12 +57,12 @@ def plot_curves(folders: Sequence[Path]) -> Figure:
         rows = read_metrics(run.metrics)
         if not rows:
             raise VbsixError(f"{folder}: has no metrics yet; continue it with: vbsix train --resume {folder}")
-        label = as_label(f"{folder.resolve().name} ({run.config.domain}, {run.config.name})")
+        label = as_label(f"{folder.resolve().name} ({run.config.domain}, {full_name(run.config)})")
         lengths = {length for row in rows for length in row.get("accuracy", {}).get("dev", {})}
         longest = WHOLE if WHOLE in lengths else max(lengths, key=int, default="")
-        draw_curve(left, label, curve(rows, "hit_longest"))
-        draw_curve(middle, label, curve(rows, "accuracy", "dev", longest))
-        draw_curve(right, label, curve(rows, "value_error"))
+        draw_curve(left, label, summarise(curve(rows, "hit_longest")))
+        draw_curve(middle, label, summarise(curve(rows, "accuracy", "dev", longest)))
+        draw_curve(right, label, summarise(curve(rows, "value_error")))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
     return figure
@@ -80,11 +85,15 @@ def curve(rows: Sequence[Row], *path: str) -> Curve:
     return sorted(by_step.items())
 
 
-def draw_curve(axes: Axes, label: str, points: Curve, colour: str | None = None) -> None:
+def summarise(points: Curve) -> Summary:
+    """The mean and the standard deviation over seeds at each step."""
+    return [(step, statistics.mean(values), deviation(values)) for step, values in points]
+
+
+def draw_curve(axes: Axes, label: str, points: Summary, colour: str | None = None) -> None:
     """Draws a line of means and an area of standard deviations, by default in the next colour of the panel."""
-    steps = [step for step, _ in points]
-    means = np.array([np.mean(values) for _, values in points])
-    spreads = np.array([np.std(values) for _, values in points])
+    steps = [step for step, *_ in points]
+    means, spreads = np.array([mean for _, mean, _ in points]), np.array([spread for *_, spread in points])
     (line,) = axes.plot(steps, means, label=label, color=colour, marker="." if len(steps) < 30 else None)
     axes.fill_between(steps, means - spreads, means + spreads, alpha=0.2, color=line.get_color(), linewidth=0)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vbsix.config.presets import full_name
 from vbsix.config.schema import Config
 from vbsix.data.words import UNKNOWN, UtteranceVectors
 from vbsix.models import Ensemble
@@ -114,7 +115,8 @@ def run_html(folder: Path, config: Config, result: Mapping[str, Any], metrics: S
         metrics: the rows of `metrics.jsonl`.
     """
     seeds = result["seeds"]
-    words = f"{config.name}, {config.training.steps} steps, {len(seeds)} seed{'s' * (len(seeds) != 1)}, in {folder}"
+    count = f"{len(seeds)} seed{'s' * (len(seeds) != 1)}"
+    words = f"{full_name(config)}, {config.training.steps} steps, {count}, in {folder}"
     rows = [
         [plain(split), "all" if length == "all" else plain(length), plain(mean_std(values, 100))]
         for split, by_length in result["accuracy"].items()

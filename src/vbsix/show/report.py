@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from vbsix import __version__
+from vbsix.config.presets import full_name
 from vbsix.config.toml import to_toml
 from vbsix.evaluation.calibration import Calibration
 from vbsix.evaluation.error_analysis import (
@@ -220,7 +221,7 @@ def _share(share: Share, name: str) -> tuple[str, float, str]:
 def _setting(one: Examined) -> str:
     config, seeds = one.run.config, ", ".join(map(str, one.seeds))
     words = (
-        f"{one.domain}, learned by {one.run.config.name} from {Path(one.run.source).name}, "
+        f"{one.domain}, learned by {full_name(one.run.config)} from {Path(one.run.source).name}, "
         f"{config.training.steps} steps, seed{'s' * (len(one.seeds) > 1)} {seeds}{_made_on(one.run)}."
     )
     return tag("p", plain(words)) + tag(

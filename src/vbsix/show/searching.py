@@ -11,6 +11,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
+from vbsix.config.presets import full_name
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.models.heads import policy_head
@@ -125,7 +126,7 @@ def search_programs(
         best = jax.tree.map(lambda leaf: leaf[:MOST_PROGRAMS], jax.block_until_ready(programs))
         language.raise_failure()
         inspection = inspect_search(language, graph, best, space=space, limit=limit)
-    name = parser.config.name if parser else "uniform"
+    name = full_name(parser.config) if parser else "uniform"
     return Search(start_text, end_text, tuple(instructions), name, beam, inspection)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from vbsix.training.mml import Found, policy_loss, search_example, search_metrics, weigh_by
+from vbsix.training.mml import Found, policy_loss, search_example, search_metrics
 from vbsix.training.objective import Context, Metrics, always
+from vbsix.training.taught_mml import weigh_by
 
 
 def expert_mml_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:

@@ -26,14 +26,8 @@ from vbsix.utilities.trees import choose
 def mml_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
     """Algorithm 2 for one example: search (line 5), then the losses of the policy and the critic (lines 6-8)."""
     found = search_example(context, context.frozen.policy, context.frozen.critic)
-    if context.teacher is None:
-        loss, metrics = policy_loss(context, context.heads.policy, found)
-    else:
-        loss, metrics = taught_loss(context, context.teacher, found)
-    if context.heads.critic_logit is not None:
-        critic_loss, critic_metrics = value_network_loss(context, found)
-        loss, metrics = loss + critic_loss, metrics | critic_metrics
-    return loss, metrics | search_metrics(context, found.graph)
+    loss, metrics = policy_loss(context, context.heads.policy, found)
+    return with_critic(context, found, loss, metrics)
 
 
 class Found(NamedTuple):
@@ -120,34 +114,14 @@ def _graph_policy_loss(
     return loss, {"policy_loss": always(loss), "dropped_weight": always(jnp.sum(weight) - jnp.sum(posterior))}
 
 
-def taught_loss(context: Context, teacher: PolicyFunction, found: Found) -> tuple[Float[Array, ""], Metrics]:
-    """Ours: the loss on the same paths, with the posterior of teachers.
-
-    Teachers are evaluated on the vertices that matter most to the learner, at most `policy_states`. Paths through
-    others are left out.
-    """
-    assert found.paths is not None, "teachers weigh the paths of the graph"
-    weight = jnp.sum(found.paths.posterior, axis=-1).reshape(-1)
-    vertices, _ = most_important(weight, min(context.config.training.policy_states, weight.size))
-    taught = weigh_by(context, found, teacher, vertices)
-    assert taught.paths is not None
-    loss, metrics = policy_loss(context, context.heads.policy, taught)
-    log_probability = taught.paths.log_reward[0, 0]
-    probability = jnp.exp(log_probability)
-    learns = jnp.isfinite(log_probability) & (probability >= context.config.training.teacher_threshold)
-    return jnp.where(learns, loss, 0.0), metrics | {
-        "dropped_weight": always(jnp.sum(weight) - jnp.sum(weight[vertices])),
-        "teacher_probability": over(probability, found.graph.hit),
-        "taught": over(learns.astype(jnp.float32), found.graph.hit),
-    }
-
-
-def weigh_by(context: Context, found: Found, policy: PolicyFunction, vertices: Int[Array, " n"]) -> Found:
-    """What was found with the posterior of another policy, over paths through these vertices alone."""
-    kind = found.graph.expansion.kind
-    log_policy = jax.vmap(policy)(*expanded_states(found.graph, vertices))
-    every = jnp.full((kind.shape[0] * kind.shape[1], kind.shape[2]), -jnp.inf).at[vertices].set(log_policy)
-    return found._replace(paths=stop_gradient(correct_paths(context, found.graph, every.reshape(kind.shape))))
+def with_critic(
+    context: Context, found: Found, loss: Float[Array, ""], metrics: Metrics
+) -> tuple[Float[Array, ""], Metrics]:
+    """The policy's loss and the critic's, where there is one, and the metrics of the search."""
+    if context.heads.critic_logit is not None:
+        critic_loss, critic_metrics = value_network_loss(context, found)
+        loss, metrics = loss + critic_loss, metrics | critic_metrics
+    return loss, metrics | search_metrics(context, found.graph)
 
 
 def value_network_loss(context: Context, found: Found) -> tuple[Float[Array, ""], Metrics]:

@@ -1,11 +1,12 @@
-"""What an objective is: a loss on one example, given the networks as functions of a state.
+"""What an objective is: a loss on one example, given the networks as functions of a state, and what it needs of a run.
 
-An objective of one's own is such a function, registered with `vbsix.register_objective`.
+An objective of one's own is registered with `vbsix.register_objective`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -50,8 +51,7 @@ class Context(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        example = self.example
-        return Problem(example.world, example.instructions, example.target, waypoints=example.waypoints)
+        return Problem.of(self.example)
 
     @property
     def instructions(self) -> int:
@@ -59,9 +59,25 @@ class Context(NamedTuple):
         return self.example.words.shape[0]
 
 
-Objective = Callable[[Context], tuple[Float[Array, ""], Metrics]]
+Loss = Callable[[Context], tuple[Float[Array, ""], Metrics]]
 """The loss on one example, and what was measured. If it measures `hit`, a batch without a hit updates
 neither policy nor expert, and the critic only with `critic_updates = always`."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What the networks are trained with."""
+
+    loss: Loss
+    taught: Loss | None = None
+    """The loss of a run that has teachers; None if it cannot learn from them."""
+    expert: bool = False
+    """Whether an expert, a second policy that sees the target, is trained too."""
+    critic: bool = True
+    """Whether it can train a critic."""
+    samples: bool = False
+    """Whether it learns from samples, right and wrong ones, not from what a search finds. Then it learns from batches
+    without a hit, too."""
 
 
 def always(value: Any) -> Mean:

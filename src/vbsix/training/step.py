@@ -1,7 +1,7 @@
 """One training step: the paper's Algorithm 2 for a batch of examples and one seed.
 
-Methods differ in objective, search space and critic (`config/presets.py`). The objectives are `mml.py` (MML, VBSiX and
-its ablations), `expert_mml.py` and `reinforce.py`. The loop around the step is `runs/loop.py`.
+Methods differ in objective, search space and critic (`config/presets.py`). The objectives (`objectives.py`) are
+`mml.py` (MML, VBSiX and its ablations), `expert_mml.py` and `reinforce.py`. The loop around the step is `runs/loop.py`.
 """
 
 from __future__ import annotations
@@ -62,13 +62,17 @@ class Learner(NamedTuple):
 
 
 def create_learner(domain: Domain, config: Config, seed: Int[Array, ""]) -> Learner:
-    """Algorithm 2, line 2: a seed's learner before the first step."""
+    """Algorithm 2, line 2: a seed's learner before the first step.
+
+    An objective need not be registered to load a policy. Then there is no expert.
+    """
+    name = config.training.objective
     networks = create_networks(
         domain,
         config.network,
         jax.random.fold_in(jax.random.key(0), seed),
         critic=config.training.critic,
-        expert=config.training.objective == "expert-mml",
+        expert=name in OBJECTIVES.names() and OBJECTIVES.get(name).expert,
     )
     adam = optax.adam(config.training.learning_rate)
     states = [network and adam.init(eqx.filter(network, eqx.is_array)) for network in networks]
@@ -119,6 +123,8 @@ def train_step(
         batch = jax.vmap(lambda example, tokens: permute_example(domain, renaming, example, tokens))(batch, tokens)
     keys = jax.random.split(search_key, size), jax.random.split(dropout_key, size)
     objective = OBJECTIVES.get(config.training.objective)
+    loss_of = objective.loss if teachers is None else objective.taught
+    assert loss_of is not None, f"{config.training.objective} cannot learn from teachers"
 
     def of_shard(needed: tuple[Networks, Array, Any], shard: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
         """The gradient and the metrics of some of the batch's examples."""
@@ -143,7 +149,7 @@ def train_step(
                 if teachers is not None:
                     teacher = ensemble_head(domain, choose(teachers, example.fold), vectors, example.words)
                 given = domain, config, heads, frozen, example, key, step, critic_ranks, longest, teacher
-                return objective(Context(*given))
+                return loss_of(Context(*given))
 
             losses, metrics = jax.vmap(of_example)(*shard)
             return jnp.sum(losses) / size, jax.tree.map(jnp.sum, metrics)
@@ -161,10 +167,10 @@ def update(config: Config, learner: Learner, gradients: Networks, metrics: Metri
     Ours: a batch without a hit changes neither the policy nor the expert, nor their Adam states; nor the critic, unless
     `critic_updates` is `always`. Adam divides by the recent size of gradients, so the first hit after many batches
     without one would otherwise cause a very large update. With teachers, a hit that they leave out does not count for
-    the policy. REINFORCE, and objectives that do not measure hits, update on every batch.
+    the policy. Objectives that learn from samples (REINFORCE) or do not measure hits update on every batch.
     """
     adam, scale = optax.adam(config.training.learning_rate), _learning_rate_scale(config, step)
-    gated = config.training.objective != "reinforce" and "hit" in metrics
+    gated = not OBJECTIVES.get(config.training.objective).samples and "hit" in metrics
     hit = metrics["hit"].total > 0 if gated else jnp.bool_(True)
     learns = metrics["taught"].total > 0 if gated and "taught" in metrics else hit
     applies = learns, hit | (config.training.critic_updates == "always"), hit

@@ -24,8 +24,13 @@ def percent(value: float | None) -> str:
     return MISSING if value is None else f"{100 * value:.1f}"
 
 
+def deviation(values: Sequence[float]) -> float:
+    """The standard deviation of a sample, which divides by n - 1; 0 for a single value."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
 def mean_std(values: Sequence[float | None], scale: float = 1) -> str:
     """The mean and the standard deviation over the known values, such as `51.8 ± 7.0`."""
     found = [scale * value for value in known(values)]
-    deviation = f" ± {statistics.stdev(found):.1f}" if len(found) > 1 else ""
-    return f"{statistics.mean(found):.1f}{deviation}" if found else MISSING
+    spread = f" ± {deviation(found):.1f}" if len(found) > 1 else ""
+    return f"{statistics.mean(found):.1f}{spread}" if found else MISSING

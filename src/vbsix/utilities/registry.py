@@ -25,7 +25,7 @@ class Registry:
         """Adds an object. A name can be taken once; the same object may be registered again."""
         if not isinstance(name, str) or not name or name.split() != [name]:
             raise VbsixError(f"the name of a {self.kind} must be a text without white space, not {name!r}.")
-        if name in self._built_in or self._registered.get(name, thing) is not thing:
+        if name in self._built_in or self._registered.get(name, thing) != thing:
             raise VbsixError(f"the {self.kind} {name!r} exists already. Known: {', '.join(self.names())}.")
         self._registered[name] = thing
 
