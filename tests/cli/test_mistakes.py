@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import pytest
@@ -84,6 +86,79 @@ class Mutating(EqualFails):
         return super().step(state, token)
 
 
+class Shared:
+    """Never changes, and equals nothing but itself."""
+
+
+class SharingState(NamedTuple):
+    shared: Shared
+    lamps: tuple
+    chosen: int = -1
+    done: int = 0
+
+
+class Sharing(Lamps):
+    """Its states hold an object that is compared by identity, such as a map."""
+
+    shared = Shared()
+
+    def start(self, context):
+        return SharingState(self.shared, tuple(context))
+
+    def step(self, state, token):
+        after = super().step(State(*state[1:]), token)
+        return after and SharingState(state.shared, *after)
+
+
+@dataclass(frozen=True)
+class CachingState:
+    """Keeps what was computed from it once."""
+
+    lamps: tuple
+    chosen: int = -1
+    done: int = 0
+
+    @cached_property
+    def plain(self):
+        return State(self.lamps, self.chosen, self.done)
+
+
+class Caching(Lamps):
+    def start(self, context):
+        return CachingState(tuple(context))
+
+    def step(self, state, token):
+        after = super().step(state.plain, token)
+        return after and CachingState(*after)
+
+
+class SharingMutating(Sharing):
+    """Changes a state next to what it shares."""
+
+    def start(self, context):
+        return SharingMutable(context)
+
+    def step(self, state, token):
+        if token not in COLOURS and state.chosen < 0:
+            state.chosen = int(token) - 1
+            return SharingMutable(state.lamps, state.chosen, state.done)
+        after = Lamps.step(self, State(state.lamps, state.chosen, state.done), token)
+        return after and SharingMutable(*after)
+
+
+class SharingMutable:
+    """Equal and hashed by some of its attributes only."""
+
+    def __init__(self, lamps, chosen=-1, done=0):
+        self.shared, self.lamps, self.chosen, self.done = Sharing.shared, tuple(lamps), chosen, done
+
+    def __eq__(self, other):
+        return (self.shared, self.lamps) == (other.shared, other.lamps)
+
+    def __hash__(self):
+        return hash(self.lamps)
+
+
 class KeepsTheContext(Lamps):
     def start(self, context):
         context.append(len(context))
@@ -160,6 +235,11 @@ MISTAKES = {
     ),
     "a state that changes, without a text": (
         Mutating,
+        EXAMPLES,
+        "step(state, '1') changed the state that it was given",
+    ),
+    "a state that changes, next to an object that it shares": (
+        SharingMutating,
         EXAMPLES,
         "step(state, '1') changed the state that it was given",
     ),
@@ -268,7 +348,7 @@ def test_a_mistake_of_the_language_is_said_once(check):
     assert ended.err.count("unhashable") == 1
 
 
-@pytest.mark.parametrize("language", [Lamps, EqualFails])
+@pytest.mark.parametrize("language", [Lamps, EqualFails, Sharing, Caching])
 def test_a_sound_language_has_no_notes(check, language):
     ended = check(language, EXAMPLES)
     assert (ended.code, ended.err) == (0, "")
