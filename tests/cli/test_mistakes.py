@@ -213,6 +213,11 @@ MISTAKES = {
         EXAMPLES,
         "`attributes`: chosen needs a list of categories, such as ['red'], not the text 'red'",
     ),
+    "a tolerance that is no number": (
+        lambda: PythonDomain(change(tolerance="1%")),
+        EXAMPLES,
+        "Lamps.tolerance must be a number from 0 on, not '1%'",
+    ),
     "no attributes": (
         lambda: PythonDomain(change(attributes=None)),
         EXAMPLES,

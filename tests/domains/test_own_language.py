@@ -25,7 +25,7 @@ from vbsix.config.schema import override, to_settings
 from vbsix.data.dataset import load_dataset, warn_about
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.words import UtteranceVectors
-from vbsix.domains.interning import freeze
+from vbsix.domains.interning import TOLERANCE, Denotations, freeze, is_match
 from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
@@ -36,6 +36,7 @@ from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
 from vbsix.training.mml import _graph_policy_loss, correct_paths
 from vbsix.training.objective import Context
+from vbsix.utilities.errors import InvalidData
 
 
 class Sums:
@@ -106,10 +107,78 @@ def test_a_denotation_is_its_own_key_whenever_a_target_is_read():
     assert np.asarray(domain.denotation_key(other[1])).tolist() == keys[0], "2 + two is 3 + one"
 
 
-def test_numbers_are_compared_to_nine_digits():
+def test_errors_of_floating_point_do_not_make_denotations_differ():
     assert freeze([0.1 + 0.2, 1.0]) == freeze([0.3, 1])
-    assert freeze(0.123456789) != freeze(0.123456780)
+    assert freeze(0.1 + 0.2 - 0.3) == freeze(0)
+    assert freeze(0.12345) != freeze(0.12346)
     assert freeze(True) != freeze(1)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "target", "denotation", "is_one"),
+    [
+        (TOLERANCE, 0, 0.1 + 0.2 - 0.3, True),
+        (TOLERANCE, 12345678.25, 12345678.250000002, True),
+        (TOLERANCE, 3.33, 10 / 3, False),
+        (0.005, 3.33, 10 / 3, True),
+        (0.005, 3.34, 10 / 3, False),
+        (0.005, {"sum": [3.33, "left"]}, {"sum": (10 / 3, "left")}, True),
+        (0.005, {"sum": [3.33, "left"]}, {"sum": (10 / 3, "right")}, False),
+        (0.005, 10**400, 10**400 + 1, False),
+        (0, 0.3, 0.1 + 0.2, False),
+        (0, 0.3, 0.3, True),
+        (1, 5, 6, True),
+        (1, 5, 7, False),
+        (1, True, 1, False),
+        (1, 5, math.inf, False),
+    ],
+)
+def test_numbers_equal_the_targets_within_the_tolerance(tolerance, target, denotation, is_one):
+    numbers = Denotations(tolerance)
+    wanted, _ = numbers.number_target(target)
+    other, _ = numbers.number_target([0.5, target])  # of another shape
+    assert (numbers.number(denotation) == wanted) == (numbers.find(denotation) == wanted) == is_one
+    assert is_match(denotation, target, tolerance) == is_one
+    assert numbers.number(denotation) != other != wanted
+
+
+def test_the_nearest_target_counts():
+    numbers = Denotations(tolerance=0.01)
+    targets = [numbers.number_target(one / 100)[0] for one in range(100, 120)]
+    assert len(set(targets)) == 20, "targets within the tolerance of each other stay apart"
+    assert [numbers.number(value) for value in (1.003, 1.049, 1.19)] == [targets[0], targets[5], targets[19]]
+    numbers.keep({targets[5]})
+    assert [numbers.find(value) for value in (1.003, 1.049)] == [-1, targets[5]]
+
+
+class Thirds(Sums):
+    """Its denotations are thirds."""
+
+    tolerance = 0.01
+
+    def denotation(self, state):
+        return state[0] / 3
+
+
+def test_targets_within_the_tolerance_are_matched_whenever_they_are_read():
+    domain = PythonDomain(Thirds)
+
+    def matched(target):
+        successors, _ = domain.expand(domain.start(domain.parse_world("9"), 1))
+        return np.asarray(jax.vmap(lambda state: domain.matches(state, target))(successors)).tolist()
+
+    assert matched(domain.parse_target("3.33")) == [True, False, False]
+    assert matched(domain.parse_target("3.67")) == [False, True, False]  # 11/3 was met before
+    assert matched(domain.parse_target("3.5")) == [False, False, False]
+    assert domain.is_right("3.3333", "3.33") and not domain.is_right("3.3333", "3.35")
+
+
+def test_programs_in_lines_may_reach_the_target_within_the_tolerance(tmp_path):
+    lines = [{"context": 9, "instructions": ["add"], "target": target, "programs": ["one"]} for target in (3.33, 3.5)]
+    domain = PythonDomain(Thirds)
+    assert read_json_lines(write(tmp_path / "good.jsonl", lines[:1]), domain)
+    with pytest.raises(InvalidData, match=r'leads to 3.33.*"target" is 3.5'):
+        read_json_lines(write(tmp_path / "bad.jsonl", lines[1:]), domain)
 
 
 @pytest.mark.parametrize(("skips", "found"), [(False, [True, True]), (True, [True, False])])

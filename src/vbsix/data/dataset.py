@@ -280,13 +280,19 @@ def no_folder(path: Path) -> str:
     return f"a file, whose name does not end in {SUFFIX}" if path.is_file() else "no such folder"
 
 
-def examine(domain: Domain, rows: Sequence[Row]) -> tuple[str, list[Advice]]:
-    """Searches for examples with no network, if the language is in plain Python: the outcome, and what it shows."""
+def examine(domain: Domain, rows: Sequence[Row], *, skips_no_ops: bool = False) -> tuple[str, list[Advice]]:
+    """Searches for examples with no network, if the language is in plain Python: the outcome, and what it shows.
+
+    Args:
+        domain: the language.
+        rows: the examples.
+        skips_no_ops: whether training leaves out commands that change nothing.
+    """
     if not isinstance(domain, PythonDomain):
         return "", []
     trials = [Trial(str(row.worlds[0]), len(row.utterances), str(row.worlds[-1]), row.origin) for row in rows]
     found = probe(domain, trials)
-    return summarise(found), list(advise(domain, trials, found))
+    return summarise(found), list(advise(domain, trials, found, skips_no_ops=skips_no_ops))
 
 
 def share_cut(rows: Sequence[Row], most: int, words: Words | None = None) -> float:
@@ -312,8 +318,7 @@ def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
             "--set data.max_words=N reads more."
         )
     if isinstance(domain, PythonDomain):
-        skips_no_ops = domain is not dataset.domain
-        concerns += [one.text for one in examine(domain, rows)[1] if not (skips_no_ops and "skip_no_ops" in one.text)]
+        concerns += [one.text for one in examine(domain, rows, skips_no_ops=domain is not dataset.domain)[1]]
         if sees_targets and not hasattr(domain.language, "describe_target") and hasattr(domain.language, "describe"):
             concerns.append(
                 f"{type(domain.language).__name__}: has no describe_target(target), so that the network which should "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sysconfig
 import traceback
 import zlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from math import isfinite
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from vbsix.domains.features import Features
 from vbsix.utilities.errors import VbsixError, shorten
@@ -19,8 +20,8 @@ from vbsix.utilities.errors import VbsixError, shorten
 TABLE, NUMBER, DONE, DENOTATION, CONTENT, SEEN = range(6)
 """What a row has of a state: the number of its table, its number there, the instructions done, the number of its
 denotation, a checksum of what the networks see, and that itself."""
-SIGNIFICANT = 9
-"""Digits to which numbers in denotations and targets are compared."""
+TOLERANCE = 1e-6
+"""How far a number in a denotation may be from the target's, unless the language says otherwise."""
 VALUES = "use a NamedTuple or a frozen dataclass whose fields are tuples, not lists"
 """What states should be."""
 _NOT_EXPANDED, _INVALID = -2, -1
@@ -28,26 +29,87 @@ _SHOWN = 200
 """How much of a state a message shows."""
 
 
-class Denotations:
-    """Denotations and targets, numbered: equal ones have the same number, whichever came first."""
+MOST = 1e300
+"""Larger numbers are as good as this one for finding the nearest target."""
+Number = int | float
+T = TypeVar("T")
 
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
+
+class Denotations:
+    """Denotations and targets, numbered: a denotation has the number of the target that it matches, if there is one.
+
+    Others have the same number if `freeze` makes them equal. Of several targets within the tolerance, the nearest
+    counts.
+    """
+
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
+        self.tolerance = tolerance
         self._next = 0
+        self._numbers: dict[Hashable, int] = {}
+        self._targets: dict[Hashable, int] = {}
+        self._by_shape: dict[Hashable, dict[tuple[Number, ...], int]] = {}
+        """The numbers of targets by their shape and the numbers in it."""
+        self._arrays: dict[Hashable, Float[np.ndarray, "targets numbers"]] = {}
+        """The same numbers as an array, once that was needed."""
+        self._need_tolerance = tolerance >= 1
+        """Whether equality by `freeze` is not enough; it is, as long as all numbers are whole."""
 
     def number(self, denotation: Any) -> int:
-        """The number of a denotation, which is the number of any equal one."""
-        number = self._numbers.setdefault(freeze(denotation), self._next)
-        self._next += number == self._next
+        """The number of a denotation."""
+        frozen = freeze(denotation, self.tolerance)
+        if (number := self._numbers.get(frozen)) is None:
+            number = self._find(denotation, frozen)
+            number = self._numbers[frozen] = self._new() if number < 0 else number
         return number
 
+    def number_target(self, target: Any) -> tuple[int, bool]:
+        """The number of a target, and whether denotations that match it may have another, as they came before it."""
+        frozen, (shape, numbers) = freeze(target, self.tolerance), split(target)
+        if frozen in self._targets:
+            return self._targets[frozen], False
+        self._need_tolerance |= _has_fraction(numbers)
+        is_late = self._need_tolerance and bool(self._numbers)
+        if is_late:
+            self._numbers.clear()
+        number = self._numbers.get(frozen)
+        number = self._targets[frozen] = self._new() if number is None else number
+        self._by_shape.setdefault(shape, {})[numbers] = number
+        self._arrays.pop(shape, None)
+        return number, is_late
+
     def find(self, denotation: Any) -> int:
-        """The number of a denotation; -1 if it has none."""
-        return self._numbers.get(freeze(denotation), -1)
+        """The number of the target that a denotation matches; -1 if there is none."""
+        return self._find(denotation, freeze(denotation, self.tolerance))
 
     def keep(self, wanted: set[int]) -> None:
         """Forgets all others. Numbers are never given again."""
-        self._numbers = {value: number for value, number in self._numbers.items() if number in wanted}
+        self._numbers, self._targets = (
+            {value: number for value, number in known.items() if number in wanted}
+            for known in (self._numbers, self._targets)
+        )
+        for targets in self._by_shape.values():
+            for numbers in [numbers for numbers, number in targets.items() if number not in wanted]:
+                del targets[numbers]
+        self._by_shape = {shape: targets for shape, targets in self._by_shape.items() if targets}
+        self._arrays.clear()
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _find(self, denotation: Any, frozen: Hashable) -> int:
+        if frozen in self._targets:
+            return self._targets[frozen]
+        shape, numbers = split(denotation)
+        self._need_tolerance |= _has_fraction(numbers)
+        targets = self._by_shape.get(shape)
+        if not (self._need_tolerance and numbers and targets):
+            return -1
+        if shape not in self._arrays:
+            self._arrays[shape] = np.array([_to_floats(known) for known in targets])
+        distances = np.abs(self._arrays[shape] - _to_floats(numbers)).max(axis=1)
+        known, number = list(targets.items())[int(np.argmin(distances))]
+        return number if are_near(numbers, known, self.tolerance) else -1
 
 
 class StateTable:
@@ -59,7 +121,6 @@ class StateTable:
     def __init__(self, table: int, language: Any, look: Features, denotations: Denotations, instructions: int):
         self._language, self._look, self._denotations = language, look, denotations
         self._table, self._instructions = table, instructions
-        self._valid_tokens: Callable[[Any], Any] | None = getattr(language, "valid_tokens", None)
         self._places = {token: place for place, token in enumerate(language.tokens)}
         self._numbers: dict[Any, int] = {}
         self._first: dict[int, int] = {}
@@ -102,21 +163,9 @@ class StateTable:
         return successors
 
     def _step_all(self, state: Any) -> list[int]:
-        step, number_of, call = self._language.step, self._number, "valid_tokens(state)"
         successors = [_INVALID] * len(self._places)
-        try:
-            tokens = self._places if self._valid_tokens is None else self._valid_tokens(state)
-            for token in tokens:
-                if token not in self._places:
-                    raise VbsixError(f"{token!r} is no token")
-                call = f"step(state, {token!r})"
-                successor = step(state, token)
-                if successor is not None:
-                    if successor is False:
-                        raise VbsixError("it returned False; return None where a token is invalid")
-                    successors[self._places[token]] = number_of(successor)
-        except Exception as error:
-            raise failure(self._language, call, error, state) from error
+        for token, number in step_all(self._language, self._places, state, self._number).items():
+            successors[self._places[token]] = number
         return successors
 
     def _number(self, state: Any) -> int:
@@ -156,24 +205,88 @@ class StateTable:
             raise failure(self._language, call, error, state) from error
 
 
-def freeze(value: Any) -> Hashable:
+def step_all(language: Any, tokens: Collection[str], state: Any, use: Callable[[Any], T]) -> dict[str, T]:
+    """The valid tokens of a state, each with what `use` makes of the state that it leads to.
+
+    Raises:
+        VbsixError: a method of the language raised an error, or gave what it must not give.
+    """
+    call, used = "valid_tokens(state)", {}
+    try:
+        for token in tokens if (offered := getattr(language, "valid_tokens", None)) is None else offered(state):
+            if token not in tokens:
+                raise VbsixError(f"{token!r} is no token")
+            call = f"step(state, {token!r})"
+            successor = language.step(state, token)
+            if successor is False:
+                raise VbsixError("it returned False; return None where a token is invalid")
+            if successor is not None:
+                used[token] = use(successor)
+    except Exception as error:  # whatever the user's own methods do
+        raise failure(language, call, error, state) from error
+    return used
+
+
+def freeze(value: Any, tolerance: float = TOLERANCE) -> Hashable:
     """JSON as something hashable: lists as tuples, objects as the set of their items.
 
-    True is not 1, but 1.0 is. Numbers with fractions are equal if they agree in the first nine digits.
+    True is not 1, but 1.0 is. Numbers with fractions are rounded to a tenth of the tolerance.
     """
     if isinstance(value, str | int) and not isinstance(value, bool):
         return value
     if isinstance(value, list | tuple):
-        return tuple([freeze(item) for item in value])
+        return tuple([freeze(item, tolerance) for item in value])
     if isinstance(value, bool):
         return bool, value
     if isinstance(value, dict):
-        return frozenset((name, freeze(item)) for name, item in value.items())
+        return frozenset((name, freeze(item, tolerance)) for name, item in value.items())
     if isinstance(value, float):
         if value != value:
             raise VbsixError("NaN equals nothing, not even itself")
-        return int(value) if value.is_integer() else float(f"{value:.{SIGNIFICANT}g}")
+        unit = tolerance / 10
+        if not isfinite(value) or not unit or not isfinite(value / unit):
+            return value
+        whole = round(value)
+        return whole if abs(value - whole) <= unit / 2 else round(value / unit) * unit
     return value
+
+
+def is_match(denotation: Any, target: Any, tolerance: float) -> bool:
+    """Whether a denotation equals a target, with numbers that differ by no more than the tolerance."""
+    (shape, numbers), (wanted_shape, wanted) = split(denotation), split(target)
+    return shape == wanted_shape and are_near(numbers, wanted, tolerance)
+
+
+def are_near(numbers: Sequence[Number], others: Sequence[Number], tolerance: float) -> bool:
+    """Whether each number differs from the other by no more than the tolerance."""
+    return all(one == other or abs(one - other) <= tolerance for one, other in zip(numbers, others, strict=True))
+
+
+def split(value: Any) -> tuple[Hashable, tuple[Number, ...]]:
+    """JSON as a shape, which is what `freeze` gives without the numbers, and the numbers in it."""
+    numbers: list[Number] = []
+    return _shape(value, numbers), tuple(numbers)
+
+
+def _shape(value: Any, numbers: list[Number]) -> Hashable:
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, int | float):
+        numbers.append(value)
+        return float
+    if isinstance(value, list | tuple):
+        return tuple([_shape(item, numbers) for item in value])
+    if isinstance(value, dict):
+        return dict, tuple((name, _shape(value[name], numbers)) for name in sorted(value, key=str))
+    return value
+
+
+def _has_fraction(numbers: Sequence[Number]) -> bool:
+    return any(isinstance(one, float) and not one.is_integer() for one in numbers)
+
+
+def _to_floats(numbers: Sequence[Number]) -> list[float]:
+    return [float(max(-MOST, min(MOST, one))) for one in numbers]
 
 
 def failure(language: Any, call: str, error: Exception, state: Any = None) -> VbsixError:

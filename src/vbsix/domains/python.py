@@ -9,6 +9,7 @@ with its number, so that nothing else calls the host.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import traceback
 from collections.abc import Sequence
@@ -30,10 +31,12 @@ from vbsix.domains.interning import (
     NUMBER,
     SEEN,
     TABLE,
+    TOLERANCE,
     Denotations,
     StateTable,
     describe_error,
     freeze,
+    is_match,
 )
 from vbsix.domains.names import BUILT_IN, FROM_FILES
 from vbsix.domains.symmetry import rename
@@ -70,14 +73,15 @@ class PythonDomain(Domain):
     - `step(state, token)`: the next state, or None where the token is not valid;
     - `instructions_done(state)`: how many instructions have their command;
     - `denotation(state)`: what is compared with the target, which is JSON as it stands in the data (a tuple equals a
-      list; numbers with fractions are equal if they agree in the first nine digits).
+      list).
 
     States are hashable and never change; equal states are one state of the search. With `attributes`, a mapping of
     names to categories or to a number n (for the integers from 0 to n - 1), the class says what the networks may see:
     `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
     None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
     is seldom as good. `name` names the domain; the class's own name does else. `valid_tokens(state)` is optional: it
-    gives the tokens to try in a state, and saves calls of `step` with the others. `symmetries` lists
+    gives the tokens to try in a state, and saves calls of `step` with the others. `tolerance` is how far a number in a
+    denotation may be from the target's; without, one millionth. `symmetries` lists
     constants that are interchangeable, each a `Symmetry`; in contexts and targets, they are the texts that equal their
     tokens.
 
@@ -104,7 +108,7 @@ class PythonDomain(Domain):
         self._contexts: dict[int, str] = {}
         self._context_numbers: dict[str, int] = {}
         self._next_context = 0
-        self._denotations = Denotations()
+        self._denotations = Denotations(getattr(language, "tolerance", TOLERANCE))
         self._targets: dict[int, Any] = {}
         self._tables: dict[int, StateTable] = {}
         self._current: dict[int, int] = {}
@@ -173,6 +177,13 @@ class PythonDomain(Domain):
         """Whether a value, written as JSON and read again, is equal to what it was."""
         return freeze(json.loads(self.to_text(value))) == freeze(value)
 
+    def is_match(self, denotation: Any, target: Any) -> bool:
+        """Whether a denotation equals a target."""
+        return is_match(denotation, target, self._denotations.tolerance)
+
+    def is_right(self, reached: str, target: str) -> bool:
+        return reached == target or self.is_match(_from_json(reached), _from_json(target))
+
     def to_text(self, value: Any) -> str:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
@@ -205,7 +216,9 @@ class PythonDomain(Domain):
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {describe_error(error)}") from error
         with self._lock:
-            number = self._denotations.number(target)
+            number, is_late = self._denotations.number_target(target)
+            if is_late:
+                self._current.clear()  # states get rows once more, with the number of the target that they match
             self._targets[number] = self._targets.pop(number, target)
             if len(self._targets) > KEPT_TEXTS:
                 self._targets = _newer_half(self._targets)
@@ -376,6 +389,9 @@ def _require_language(language: Any) -> None:
     tokens = getattr(language, "tokens", None)
     if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
         raise VbsixError(f"{kind}.tokens must be a list of texts, not {tokens!r}.")
+    tolerance = getattr(language, "tolerance", TOLERANCE)
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
+        raise VbsixError(f"{kind}.tolerance must be a number from 0 on, not {tolerance!r}.")
 
 
 def _require_hashable(language: Any, state: Any) -> None:
