@@ -8,6 +8,7 @@ import logging
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
 from vbsix.parsing.loading import make_ensemble, make_parser
-from vbsix.runs.folder import Run, create_run, domain_of, open_run
+from vbsix.runs.folder import Run, create_run, open_run
+from vbsix.runs.identity import domain_of
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
@@ -337,11 +339,41 @@ def test_a_run_whose_language_has_changed_is_refused(tmp_path):
     run = open_run(tmp_path / "run")
     reordered = PythonDomain(type("Sums", (Sums,), {"tokens": ("two", "one", "same")}))
     with pytest.raises(VbsixError, match="its tokens differ: number 1 was 'one', now it is 'two'"):
-        domain_of(run.config, run.folder, reordered, run.observation_spec, run.tokens)
+        domain_of(run.config, run.folder, reordered, run.identity)
     wider = PythonDomain(type("Sums", (Sums,), {"attributes": {"sum": 21}}))
     with pytest.raises(VbsixError, match=r"its attributes differ: number 1 was \['sum', 20\], now it is \['sum', 21\]"):
-        domain_of(run.config, run.folder, wider, run.observation_spec, run.tokens)
-    assert domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens) is domain
+        domain_of(run.config, run.folder, wider, run.identity)
+    longer = PythonDomain(type("Sums", (Sums,), {"max_tokens_per_instruction": 2}))
+    with pytest.raises(VbsixError, match="max_tokens_per_instruction was 1, now it is 2"):
+        domain_of(run.config, run.folder, longer, run.identity)
+    assert domain_of(run.config, run.folder, domain, run.identity) is domain
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"step": lambda self, state, token: (state[0] + 5, state[1] + 1)},
+        {"denotation": lambda self, state: -state[0]},
+        {"describe": lambda self, state: {"sum": 0}},
+        {"start": lambda self, context: 1 / 0},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_run_or_a_model_whose_language_does_other_things_is_warned_of(tmp_path, caplog, changed):
+    domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
+    run = Run(tmp_path / "run", tiny_config("execution-only", domain="sums", data__lengths=(0,)), (0,), str(path))
+    create_run(run, domain)
+    behaviour = open_run(run.folder).identity.behaviour
+    assert behaviour is not None and len(behaviour.contexts) == 4
+    (parser,) = make_parsers(domain, path, 1)
+    parser = replace(parser, provenance={"recipe": "", "seed": 0}, behaviour=behaviour)
+    parser.export(tmp_path / "model.safetensors")
+    for language, warnings in ((domain, 0), (PythonDomain(type("Sums", (Sums,), changed)), 1)):
+        with caplog.at_level(logging.WARNING, "vbsix"):
+            domain_of(run.config, run.folder, language, open_run(run.folder).identity)
+            loaded = vbsix.load(tmp_path / "model.safetensors", domain=language)
+        assert caplog.text.count("the same programs do not do the same any more") == 2 * warnings
+        assert loaded.behaviour == behaviour
 
 
 def test_what_cannot_be_known_is_not_called_correct():
