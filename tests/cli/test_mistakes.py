@@ -370,4 +370,6 @@ def test_a_file_of_another_name_is_not_a_missing_folder(vbsix, tmp_path):
 
 def test_the_share_of_instructions_that_are_cut_is_shown(check):
     long = [{**example, "instructions": ["so " * 100, "and so on"]} for example in EXAMPLES]
-    assert "examples.jsonl: 50.0% of the utterances have more than the 80 words that are read" in check(Lamps, long).out
+    assert (
+        "examples.jsonl: 50.0% of the instructions have more than the 80 words that are read" in check(Lamps, long).out
+    )

@@ -23,7 +23,7 @@ import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.api import choose_config
 from vbsix.config.schema import override, to_settings
-from vbsix.data.dataset import load_dataset, warn_about
+from vbsix.data.dataset import load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.words import UtteranceVectors
 from vbsix.domains.interning import TOLERANCE, Denotations, freeze, is_match
@@ -313,9 +313,26 @@ def test_words_that_are_not_read_and_critics_that_see_nothing_are_warned_of(tmp_
     dataset = load_dataset(config.data, without_no_ops(domain), str(path), word_size=config.network.word)
     with caplog.at_level(logging.WARNING, "vbsix"):
         warn_about(dataset, sees_targets=True)
-    assert "100% of the instructions have more than 2 words" in caplog.text
+        warn_about_words(dataset)
+    assert "instructions with more than 2 words, whose rest is not read: 100.0% in train, 100.0% in dev" in caplog.text
     assert "Sums: has no describe_target(target)" in caplog.text
     assert "change nothing" not in caplog.text
+
+
+def test_words_that_are_not_read_in_dev_alone_are_warned_of(tmp_path, caplog):
+    path, dev = write(tmp_path / "examples.jsonl", make(40)), write(tmp_path / "dev.jsonl", make(4, words="so add one"))
+    settings = {"data__lengths": (0,), "data__max_words": 3, "data__dev_file": str(dev)}
+    config = tiny_config("execution-only", domain="sums", **settings)
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        create_run(Run(tmp_path / "run", config, (0,), str(path)), PythonDomain(Sums))
+    assert "instructions with more than 3 words, whose rest is not read: 0.0% in train, 100.0% in dev" in caplog.text
+
+
+@pytest.mark.parametrize(("most", "warned"), [(2, True), (20, False)])
+def test_words_that_are_not_read_of_the_built_in_corpus_are_warned_of(tmp_path, caplog, most, warned):
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        create_run(Run(tmp_path / "run", tiny_config(data__max_words=most), (0,), "synthetic"))
+    assert (f"more than {most} words, whose rest is not read: " in caplog.text) == warned
 
 
 @pytest.mark.parametrize(("vectors", "warned"), [(1, False), (3, True)])
@@ -327,8 +344,8 @@ def test_of_utterance_vectors_the_vectors_are_counted(tmp_path, caplog, vectors,
     words = UtteranceVectors.from_vectors({text: np.ones((vectors, size)) for text in texts})
     dataset = load_dataset(config.data, domain, str(path), word_size=size, words=words)
     with caplog.at_level(logging.WARNING, "vbsix"):
-        warn_about(dataset, sees_targets=False)
-    assert ("100% of the instructions have more than 2 vectors" in caplog.text) == warned
+        warn_about_words(dataset)
+    assert ("instructions with more than 2 vectors, whose rest is not read: 100.0% in" in caplog.text) == warned
     assert "2 words" not in caplog.text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -296,14 +296,29 @@ def examine(domain: Domain, rows: Sequence[Row], *, skips_no_ops: bool = False) 
 
 
 def share_cut(rows: Sequence[Row], most: int, words: Words | None = None) -> float:
-    """The share of utterances that have more words than are read, or more vectors, if a vocabulary has those."""
+    """The share of instructions that have more words than are read, or more vectors, if a vocabulary has those."""
     utterances = [utterance for row in rows for utterance in row.utterances]
     unread = words.unread if words else lambda text, most: text.split()[most:]
     return sum(bool(unread(utterance, most)) for utterance in utterances) / len(utterances)
 
 
+def describe_cut(splits: Mapping[str, Sequence[Row]], most: int, words: Words) -> str:
+    """How many of the instructions in each split are not read to their end."""
+    kind = "vectors" if isinstance(words, UtteranceVectors) else "words"
+    shares = ", ".join(f"{share_cut(rows, most, words):.1%} in {name}" for name, rows in splits.items() if rows)
+    return f"instructions with more than {most} {kind}, whose rest is not read: {shares}"
+
+
+def warn_about_words(dataset: Dataset) -> None:
+    """Warns where instructions are not read to their end."""
+    splits = {"train": dataset.train.rows, **{name: split.rows for name, split in dataset.splits.items()}}
+    if any(share_cut(rows, dataset.max_words, dataset.words) for rows in splits.values() if rows):
+        described = describe_cut(splits, dataset.max_words, dataset.words)
+        _logger.warning("%s: --set data.max_words=N reads more.", described)
+
+
 def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
-    """Warns of what may keep a run from learning.
+    """Warns of what may keep a run on JSON lines from learning.
 
     Args:
         dataset: what it learns from.
@@ -311,12 +326,6 @@ def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
     """
     rows, domain = dataset.train.rows, dataset.domain.unwrapped
     concerns = list(warnings_about(rows))
-    if cut := share_cut(rows, dataset.max_words, dataset.words):
-        kind = "vectors" if isinstance(dataset.words, UtteranceVectors) else "words"
-        concerns.append(
-            f"{cut:.0%} of the instructions have more than {dataset.max_words} {kind}, and the rest is not read: "
-            "--set data.max_words=N reads more."
-        )
     if isinstance(domain, PythonDomain):
         concerns += [one.text for one in examine(domain, rows, skips_no_ops=domain is not dataset.domain)[1]]
         if sees_targets and not hasattr(domain.language, "describe_target") and hasattr(domain.language, "describe"):

@@ -17,7 +17,7 @@ import numpy as np
 from vbsix import __version__
 from vbsix.config.legacy import read_config
 from vbsix.config.schema import Config
-from vbsix.data.dataset import Dataset, load_dataset, warn_about
+from vbsix.data.dataset import Dataset, load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
@@ -212,7 +212,8 @@ def extend_run(run: Run, steps: int) -> Run:
 
 
 def warn_about_run(run: Run, dataset: Dataset) -> None:
-    """Warns of what may keep a run on JSON lines from learning."""
+    """Warns of what may keep a run from learning."""
+    warn_about_words(dataset)
     training = run.config.training
     if run.source.endswith(SUFFIX):
         sees_targets = training.critic or training.objective == "expert-mml"
