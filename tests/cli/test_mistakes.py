@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -346,6 +348,24 @@ def test_what_may_be_a_mistake_is_noted(check, language, examples, told):
     ended = check(language, examples)
     assert told in ended.err
     assert ended.code == 0
+
+
+def test_a_mistake_in_a_module_ends_training_before_it_begins(vbsix, monkeypatch, tmp_path):
+    """From a file of one's own, as a user has it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    head = f"from typing import NamedTuple\n\nCOLOURS = {COLOURS}\n\n"
+    source = inspect.getsource(Lamps).replace("return None", "return False")
+    (tmp_path / "false_lamps.py").write_text(head + inspect.getsource(State) + "\n\n" + source)
+    (tmp_path / "examples.jsonl").write_text("".join(json.dumps(example) + "\n" for example in EXAMPLES))
+    try:
+        ended = vbsix("train", "false_lamps:Lamps", "--data=examples.jsonl", "--out=run")
+    finally:
+        sys.modules.pop("false_lamps", None)
+    assert "step(state, 'red') returned False; return None where a token is invalid" in ended.err
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_mistake_of_the_language_is_said_once(check):
