@@ -306,7 +306,7 @@ def describe_cut(splits: Mapping[str, Sequence[Row]], most: int, words: Words) -
     """How many of the instructions in each split are not read to their end."""
     kind = "vectors" if isinstance(words, UtteranceVectors) else "words"
     shares = ", ".join(f"{share_cut(rows, most, words):.1%} in {name}" for name, rows in splits.items() if rows)
-    return f"instructions with more than {most} {kind}, whose rest is not read: {shares}"
+    return f"Of the instructions, {shares} have more than {most} {kind}; what comes after that is not read."
 
 
 def warn_about_words(dataset: Dataset) -> None:
@@ -314,7 +314,7 @@ def warn_about_words(dataset: Dataset) -> None:
     splits = {"train": dataset.train.rows, **{name: split.rows for name, split in dataset.splits.items()}}
     if any(share_cut(rows, dataset.max_words, dataset.words) for rows in splits.values() if rows):
         described = describe_cut(splits, dataset.max_words, dataset.words)
-        _logger.warning("%s: --set data.max_words=N reads more.", described)
+        _logger.warning("%s --set data.max_words=N reads more.", described)
 
 
 def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:

@@ -30,7 +30,7 @@ _SHOWN = 200
 
 
 MOST = 1e300
-"""Larger numbers are as good as this one for finding the nearest target."""
+"""Larger numbers with fractions count as this one."""
 Number = int | float
 T = TypeVar("T")
 
@@ -49,8 +49,8 @@ class Denotations:
         self._targets: dict[Hashable, int] = {}
         self._by_shape: dict[Hashable, dict[tuple[Number, ...], int]] = {}
         """The numbers of targets by their shape and the numbers in it."""
-        self._arrays: dict[Hashable, Float[np.ndarray, "targets numbers"]] = {}
-        """The same numbers as an array, once that was needed."""
+        self._lists: dict[Hashable, tuple[Float[np.ndarray, "targets numbers"], list[tuple[Number, ...]]]] = {}
+        """The same numbers as an array and as a list, once that was needed."""
         self._need_tolerance = tolerance >= 1
         """Whether equality by `freeze` is not enough; it is, as long as all numbers are whole."""
 
@@ -74,7 +74,7 @@ class Denotations:
         number = self._numbers.get(frozen)
         number = self._targets[frozen] = self._new() if number is None else number
         self._by_shape.setdefault(shape, {})[numbers] = number
-        self._arrays.pop(shape, None)
+        self._lists.pop(shape, None)
         return number, is_late
 
     def find(self, denotation: Any) -> int:
@@ -91,7 +91,7 @@ class Denotations:
             for numbers in [numbers for numbers, number in targets.items() if number not in wanted]:
                 del targets[numbers]
         self._by_shape = {shape: targets for shape, targets in self._by_shape.items() if targets}
-        self._arrays.clear()
+        self._lists.clear()
 
     def _new(self) -> int:
         self._next += 1
@@ -105,11 +105,12 @@ class Denotations:
         targets = self._by_shape.get(shape)
         if not (self._need_tolerance and numbers and targets):
             return -1
-        if shape not in self._arrays:
-            self._arrays[shape] = np.array([_to_floats(known) for known in targets])
-        distances = np.abs(self._arrays[shape] - _to_floats(numbers)).max(axis=1)
-        known, number = list(targets.items())[int(np.argmin(distances))]
-        return number if are_near(numbers, known, self.tolerance) else -1
+        if shape not in self._lists:
+            self._lists[shape] = np.array([list(map(_to_float, known)) for known in targets]), list(targets)
+        array, known = self._lists[shape]
+        distances = np.abs(array - list(map(_to_float, numbers))).max(axis=1)
+        nearest = known[int(np.argmin(distances))]
+        return targets[nearest] if are_near(numbers, nearest, self.tolerance) else -1
 
 
 class StateTable:
@@ -259,7 +260,7 @@ def is_match(denotation: Any, target: Any, tolerance: float) -> bool:
 
 def are_near(numbers: Sequence[Number], others: Sequence[Number], tolerance: float) -> bool:
     """Whether each number differs from the other by no more than the tolerance."""
-    return all(one == other or abs(one - other) <= tolerance for one, other in zip(numbers, others, strict=True))
+    return all(_distance(one, other) <= tolerance for one, other in zip(numbers, others, strict=True))
 
 
 def split(value: Any) -> tuple[Hashable, tuple[Number, ...]]:
@@ -285,8 +286,13 @@ def _has_fraction(numbers: Sequence[Number]) -> bool:
     return any(isinstance(one, float) and not one.is_integer() for one in numbers)
 
 
-def _to_floats(numbers: Sequence[Number]) -> list[float]:
-    return [float(max(-MOST, min(MOST, one))) for one in numbers]
+def _distance(one: Number, other: Number) -> Number:
+    is_exact = isinstance(one, int) and isinstance(other, int)
+    return abs(one - other) if is_exact else abs(_to_float(one) - _to_float(other))
+
+
+def _to_float(number: Number) -> float:
+    return float(max(-MOST, min(MOST, number)))
 
 
 def failure(language: Any, call: str, error: Exception, state: Any = None) -> VbsixError:
