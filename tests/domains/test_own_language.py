@@ -26,7 +26,7 @@ from vbsix.config.schema import override, to_settings
 from vbsix.data.dataset import load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.words import UtteranceVectors
-from vbsix.domains.interning import TOLERANCE, Denotations, freeze, is_match
+from vbsix.domains.denotations import TOLERANCE, Denotations, freeze, is_match
 from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vbsix.domains.interning import freeze, step_all
+from vbsix.domains.denotations import freeze
+from vbsix.domains.interning import step_all
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import shorten
 

@@ -9,7 +9,6 @@ with its number, so that nothing else calls the host.
 from __future__ import annotations
 
 import json
-import math
 import threading
 import traceback
 from collections.abc import Sequence
@@ -22,23 +21,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
+from vbsix.domains.denotations import TOLERANCE, Denotations, freeze, is_match
 from vbsix.domains.features import choose_features
 from vbsix.domains.hashing import hash_words, mix
 from vbsix.domains.host_calls import call_host, number_host
-from vbsix.domains.interning import (
-    DENOTATION,
-    DONE,
-    NUMBER,
-    SEEN,
-    TABLE,
-    TOLERANCE,
-    Denotations,
-    StateTable,
-    describe_error,
-    freeze,
-    is_match,
-)
+from vbsix.domains.interning import DENOTATION, DONE, NUMBER, SEEN, TABLE, StateTable, describe_error
 from vbsix.domains.names import BUILT_IN, FROM_FILES
+from vbsix.domains.requirements import make, require_hashable, require_language
 from vbsix.domains.symmetry import rename
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
@@ -92,7 +81,7 @@ class PythonDomain(Domain):
     def __init__(self, language: Any):
         """Wraps a class, or an object of it."""
         self.language = language = make(language) if isinstance(language, type) else language
-        _require_language(language)
+        require_language(language)
         self.name = getattr(language, "name", type(language).__name__.lower())
         if self.name in (*BUILT_IN, *FROM_FILES):  # which decides on its pictures, data and settings
             problem = "this is the name of a built-in domain. Rename the class, or give it another `name`."
@@ -195,7 +184,7 @@ class PythonDomain(Domain):
                 state = self.language.start(context)
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {describe_error(error)}") from error
-            _require_hashable(self.language, state)
+            require_hashable(self.language, state)
         with self._lock:
             number = self._context_numbers.pop(canonical, self._next_context)  # what is read again is the newest
             self._next_context += number == self._next_context
@@ -365,41 +354,6 @@ class PythonDomain(Domain):
 
 def _newer_half(values: dict[Any, Any]) -> dict[Any, Any]:
     return dict(list(values.items())[len(values) // 2 :])
-
-
-def make(kind: type) -> Any:
-    """An object of a class that needs nothing to be made."""
-    try:
-        return kind()
-    except Exception as error:
-        raise VbsixError(
-            f"{kind.__name__}() raised {describe_error(error)}. If it needs arguments, create the object yourself."
-        ) from error
-
-
-def _require_language(language: Any) -> None:
-    """Says what a class lacks to be a language."""
-    kind = type(language).__name__
-    for method in ("start", "step", "instructions_done", "denotation"):
-        if not callable(getattr(language, method, None)):
-            raise VbsixError(f"{kind} has no method {method}, which PythonDomain needs.")
-    most = getattr(language, "max_tokens_per_instruction", None)
-    if not isinstance(most, int) or most < 1:
-        raise VbsixError(f"{kind}.max_tokens_per_instruction must be a whole number from 1 on, not {most!r}.")
-    tokens = getattr(language, "tokens", None)
-    if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
-        raise VbsixError(f"{kind}.tokens must be a list of texts, not {tokens!r}.")
-    tolerance = getattr(language, "tolerance", TOLERANCE)
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
-        raise VbsixError(f"{kind}.tolerance must be a number from 0 on, not {tolerance!r}.")
-
-
-def _require_hashable(language: Any, state: Any) -> None:
-    try:
-        hash(state)
-    except Exception as error:
-        problem = f"start(context) gave a state that cannot be hashed: {describe_error(error)}."
-        raise InvalidDomain(type(language).__name__, [problem]) from error
 
 
 def _from_json(text: str) -> Any:

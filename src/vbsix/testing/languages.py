@@ -7,7 +7,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vbsix.domains.interning import VALUES, describe_error, freeze
+from vbsix.domains.denotations import freeze
+from vbsix.domains.interning import VALUES, describe_error
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import shorten
 
