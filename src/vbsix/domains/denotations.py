@@ -51,14 +51,14 @@ class Denotations:
         if frozen in self._targets:
             return self._targets[frozen], False
         self._need_tolerance |= _has_fraction(numbers)
-        is_late = self._need_tolerance and bool(self._numbers)
-        if is_late:
+        came_late = self._need_tolerance and bool(self._numbers)
+        if came_late:
             self._numbers.clear()
         number = self._numbers.get(frozen)
         number = self._targets[frozen] = self._new() if number is None else number
         self._by_shape.setdefault(shape, {})[numbers] = number
         self._lists.pop(shape, None)
-        return number, is_late
+        return number, came_late
 
     def find(self, denotation: Any) -> int:
         """The number of the target that a denotation matches; -1 if there is none."""

@@ -205,8 +205,8 @@ class PythonDomain(Domain):
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {describe_error(error)}") from error
         with self._lock:
-            number, is_late = self._denotations.number_target(target)
-            if is_late:
+            number, came_late = self._denotations.number_target(target)
+            if came_late:
                 self._current.clear()  # states get rows once more, with the number of the target that they match
             self._targets[number] = self._targets.pop(number, target)
             if len(self._targets) > KEPT_TEXTS:

@@ -21,7 +21,7 @@ from vbsix.utilities.errors import UnknownName, VbsixError
 WALKED, LONGEST = 4, 2000
 """How many contexts the behaviour is known by, and the most characters that they have."""
 COMMANDS = 3
-"""Room for so many commands is in a random program."""
+"""How many of the longest commands fit into a random program."""
 _logger = logging.getLogger("vbsix")
 
 
