@@ -73,3 +73,19 @@ def test_every_block_of_the_tutorial_runs(empty_folder, monkeypatch, capsys):
     assert session["parse"].readings, "the last block parses"
     assert {path.name for path in empty_folder.iterdir()} >= {"examples.jsonl", "lamps.safetensors", "runs"}
     assert len(json.loads((empty_folder / "examples.jsonl").read_text().splitlines()[0])["context"]) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_lamps_are_learned_as_the_page_says(tmp_path):
+    """As a user would, at full size: above 90% of the held-out examples."""
+    blocks = BLOCK.findall(TUTORIAL.read_text(encoding="utf-8"))
+    for _, title, text in blocks:
+        if title:
+            (tmp_path / title).write_text(text)
+    lines = [line for language, _, text in blocks if language == "sh" for line in text.splitlines()]
+    make, train = (line for line in lines if line.startswith(("python make_examples.py", "vbsix train lamps:Lamps")))
+    for command in (make, train.replace("vbsix", "python -m vbsix", 1)):
+        subprocess.run(command.replace("python", sys.executable, 1), shell=True, cwd=tmp_path, check=True)
+    result = json.loads((tmp_path / "runs" / "lamps" / "result.json").read_text())
+    assert result["accuracy"]["dev"]["all"][0] > 0.9

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from tiny_run import SEEDS
 
 import vbsix as library
 from vbsix.data.synthetic import write_corpus
+from vbsix.runs.folder import open_run
 
 pytestmark = pytest.mark.integration
 
@@ -31,6 +33,8 @@ def test_json_has_an_accuracy_for_each_seed_and_length(vbsix, tiny_run, run, tmp
     assert len(lines) == 2 * 12 * len(SEEDS)
     for line in lines:
         count = len(line["utterances"])
+        assert (line["context"], line["instructions"]) == (line["world"], line["utterances"])
+        assert line["denotations"] == line["worlds"]
         assert line["target"] == rows[line["id"]].worlds[count]
         assert line["correct"] == (line["worlds"] is not None and line["worlds"][-1] == line["target"])
         if line["commands"]:
@@ -69,6 +73,8 @@ def test_tables_are_printed(vbsix, run):
     assert [row[0] for row in rows if row[1:2] == ["12"]] == ["1", "2"]
     assert [row[0] for row in rows if re.fullmatch(r"\(\d+-\d+\)", row[-1])] == [str(seed) for seed in SEEDS]
     assert "expected calibration error: " in ended.out
+    most = open_run(Path(run)).config.data.max_words
+    assert f"Of the instructions, 0.0% in dev have more than {most} words; what comes after" in ended.out
     assert max(map(len, ended.out.splitlines())) <= 100
 
 

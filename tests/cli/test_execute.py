@@ -55,7 +55,9 @@ def test_json_holds_every_step(vbsix):
     report = json.loads(ended.out)
     assert report["format"] == 1
     assert report["domain"] == "scene"
-    assert report["steps"] == [step._asdict() for step in execute("scene", STAGE, program)]
+    steps = execute("scene", STAGE, program)
+    assert report["steps"] == [{**step._asdict(), "denotation": step.world} for step in steps]
+    assert report["context"] == report["world"] == STAGE
 
 
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import pytest
@@ -84,6 +88,79 @@ class Mutating(EqualFails):
         return super().step(state, token)
 
 
+class Shared:
+    """Never changes, and equals nothing but itself."""
+
+
+class SharingState(NamedTuple):
+    shared: Shared
+    lamps: tuple
+    chosen: int = -1
+    done: int = 0
+
+
+class Sharing(Lamps):
+    """Its states hold an object that is compared by identity, such as a map."""
+
+    shared = Shared()
+
+    def start(self, context):
+        return SharingState(self.shared, tuple(context))
+
+    def step(self, state, token):
+        after = super().step(State(*state[1:]), token)
+        return after and SharingState(state.shared, *after)
+
+
+@dataclass(frozen=True)
+class CachingState:
+    """Keeps what was computed from it once."""
+
+    lamps: tuple
+    chosen: int = -1
+    done: int = 0
+
+    @cached_property
+    def plain(self):
+        return State(self.lamps, self.chosen, self.done)
+
+
+class Caching(Lamps):
+    def start(self, context):
+        return CachingState(tuple(context))
+
+    def step(self, state, token):
+        after = super().step(state.plain, token)
+        return after and CachingState(*after)
+
+
+class SharingMutating(Sharing):
+    """Changes a state next to what it shares."""
+
+    def start(self, context):
+        return SharingMutable(context)
+
+    def step(self, state, token):
+        if token not in COLOURS and state.chosen < 0:
+            state.chosen = int(token) - 1
+            return SharingMutable(state.lamps, state.chosen, state.done)
+        after = Lamps.step(self, State(state.lamps, state.chosen, state.done), token)
+        return after and SharingMutable(*after)
+
+
+class SharingMutable:
+    """Equal and hashed by some of its attributes only."""
+
+    def __init__(self, lamps, chosen=-1, done=0):
+        self.shared, self.lamps, self.chosen, self.done = Sharing.shared, tuple(lamps), chosen, done
+
+    def __eq__(self, other):
+        return (self.shared, self.lamps) == (other.shared, other.lamps)
+
+    def __hash__(self):
+        return hash(self.lamps)
+
+
 class KeepsTheContext(Lamps):
     def start(self, context):
         context.append(len(context))
@@ -138,6 +215,11 @@ MISTAKES = {
         EXAMPLES,
         "`attributes`: chosen needs a list of categories, such as ['red'], not the text 'red'",
     ),
+    "a tolerance that is no number": (
+        lambda: PythonDomain(change(tolerance="1%")),
+        EXAMPLES,
+        "Lamps.tolerance must be a number from 0 on, not '1%'",
+    ),
     "no attributes": (
         lambda: PythonDomain(change(attributes=None)),
         EXAMPLES,
@@ -160,6 +242,11 @@ MISTAKES = {
     ),
     "a state that changes, without a text": (
         Mutating,
+        EXAMPLES,
+        "step(state, '1') changed the state that it was given",
+    ),
+    "a state that changes, next to an object that it shares": (
+        SharingMutating,
         EXAMPLES,
         "step(state, '1') changed the state that it was given",
     ),
@@ -263,12 +350,30 @@ def test_what_may_be_a_mistake_is_noted(check, language, examples, told):
     assert ended.code == 0
 
 
+def test_a_mistake_in_a_module_ends_training_before_it_begins(vbsix, monkeypatch, tmp_path):
+    """From a file of one's own, as a user has it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    head = f"from typing import NamedTuple\n\nCOLOURS = {COLOURS}\n\n"
+    source = inspect.getsource(Lamps).replace("return None", "return False")
+    (tmp_path / "false_lamps.py").write_text(head + inspect.getsource(State) + "\n\n" + source)
+    (tmp_path / "examples.jsonl").write_text("".join(json.dumps(example) + "\n" for example in EXAMPLES))
+    try:
+        ended = vbsix("train", "false_lamps:Lamps", "--data=examples.jsonl", "--out=run")
+    finally:
+        sys.modules.pop("false_lamps", None)
+    assert "step(state, 'red') returned False; return None where a token is invalid" in ended.err
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_mistake_of_the_language_is_said_once(check):
     ended = check(change(start=lambda self, context: list(context)), EXAMPLES)
     assert ended.err.count("unhashable") == 1
 
 
-@pytest.mark.parametrize("language", [Lamps, EqualFails])
+@pytest.mark.parametrize("language", [Lamps, EqualFails, Sharing, Caching])
 def test_a_sound_language_has_no_notes(check, language):
     ended = check(language, EXAMPLES)
     assert (ended.code, ended.err) == (0, "")
@@ -285,4 +390,6 @@ def test_a_file_of_another_name_is_not_a_missing_folder(vbsix, tmp_path):
 
 def test_the_share_of_instructions_that_are_cut_is_shown(check):
     long = [{**example, "instructions": ["so " * 100, "and so on"]} for example in EXAMPLES]
-    assert "examples.jsonl: 50.0% of the utterances have more than the 80 words that are read" in check(Lamps, long).out
+    assert (
+        "examples.jsonl: 50.0% of the instructions have more than the 80 words that are read" in check(Lamps, long).out
+    )

@@ -179,8 +179,9 @@ def test_resume_takes_the_domain_along(here, vbsix):
 
 
 def test_execute_and_search_take_it(here, vbsix):
-    steps = json.loads(vbsix("execute", "own_sums:Sums", "--context=3", "two end", "--json").out)["steps"]
-    assert [(step["world"], step["commands"]) for step in steps] == [("5", 0), ("5", 1)]
+    report = json.loads(vbsix("execute", "own_sums:Sums", "--context=3", "two end", "--json").out)
+    steps = [(step["world"], step["denotation"], step["commands"]) for step in report["steps"]]
+    assert (report["context"], steps) == (3, [("5", 5, 0), ("5", 5, 1)])
     ended = vbsix("search", "own_sums:Sums", "--context=3", "--target=5", "add two", "--json", "--beam=4")
     assert [program["tokens"] for program in json.loads(ended.out)["programs"]] == [["two", "end"]]
 

@@ -85,7 +85,8 @@ def test_words_that_the_model_does_not_know_are_named(ask):
     ended = ask("swap the flurb with the first figure" + " and the last one" * 2)
     assert ended.code == 0
     assert (
-        ended.err == "The model does not know: flurb\nThe model does not read, at the end of utterances: the last one\n"
+        ended.err
+        == "The model does not know: flurb\nThe model does not read, at the end of instructions: the last one\n"
         "Not understood: this is a guess.\n"
     )
 

@@ -46,7 +46,8 @@ def test_json_holds_programs_iterations_and_states(vbsix):
     report = json.loads(ended.out)
     assert report["format"] == 1
     assert (report["policy"], report["space"], report["beam"]) == ("uniform", "execution", 400)
-    assert report["utterances"] == ["swap the first and the last shape"]
+    assert report["utterances"] == report["instructions"] == ["swap the first and the last shape"]
+    assert report["context"] == report["world"]
     assert {" ".join(program["tokens"]) for program in report["programs"]} == PROGRAMS
     for program in report["programs"]:
         assert program["log_probability"] == pytest.approx(-7 * math.log(TOKENS_OF_TANGRAMS), abs=1e-4)

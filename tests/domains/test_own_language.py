@@ -8,6 +8,7 @@ import logging
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,22 @@ import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.api import choose_config
 from vbsix.config.schema import override, to_settings
-from vbsix.data.dataset import load_dataset, warn_about
+from vbsix.data.dataset import load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.words import UtteranceVectors
-from vbsix.domains.interning import freeze
+from vbsix.domains.denotations import TOLERANCE, Denotations, freeze, is_match
 from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
 from vbsix.parsing.loading import make_ensemble, make_parser
-from vbsix.runs.folder import Run, create_run, domain_of, open_run
+from vbsix.runs.folder import Run, create_run, open_run
+from vbsix.runs.identity import domain_of
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
 from vbsix.training.mml import _graph_policy_loss, correct_paths
 from vbsix.training.objective import Context
+from vbsix.utilities.errors import InvalidData
 
 
 class Sums:
@@ -106,10 +109,79 @@ def test_a_denotation_is_its_own_key_whenever_a_target_is_read():
     assert np.asarray(domain.denotation_key(other[1])).tolist() == keys[0], "2 + two is 3 + one"
 
 
-def test_numbers_are_compared_to_nine_digits():
+def test_errors_of_floating_point_do_not_make_denotations_differ():
     assert freeze([0.1 + 0.2, 1.0]) == freeze([0.3, 1])
-    assert freeze(0.123456789) != freeze(0.123456780)
+    assert freeze(0.1 + 0.2 - 0.3) == freeze(0)
+    assert freeze(0.12345) != freeze(0.12346)
     assert freeze(True) != freeze(1)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "target", "denotation", "is_one"),
+    [
+        (TOLERANCE, 0, 0.1 + 0.2 - 0.3, True),
+        (TOLERANCE, 12345678.25, 12345678.250000002, True),
+        (TOLERANCE, 3.33, 10 / 3, False),
+        (0.005, 3.33, 10 / 3, True),
+        (0.005, 3.34, 10 / 3, False),
+        (0.005, {"sum": [3.33, "left"]}, {"sum": (10 / 3, "left")}, True),
+        (0.005, {"sum": [3.33, "left"]}, {"sum": (10 / 3, "right")}, False),
+        (0.005, 10**400, 10**400 + 1, False),
+        (0, 0.3, 0.1 + 0.2, False),
+        (0, 0.3, 0.3, True),
+        (1, 5, 6, True),
+        (1, 5, 7, False),
+        (1, True, 1, False),
+        (1, 10**400, 0.5, False),
+        (1, 5, math.inf, False),
+    ],
+)
+def test_numbers_equal_the_targets_within_the_tolerance(tolerance, target, denotation, is_one):
+    numbers = Denotations(tolerance)
+    wanted, _ = numbers.number_target(target)
+    other, _ = numbers.number_target([0.5, target])  # of another shape
+    assert (numbers.number(denotation) == wanted) == (numbers.find(denotation) == wanted) == is_one
+    assert is_match(denotation, target, tolerance) == is_one
+    assert numbers.number(denotation) != other != wanted
+
+
+def test_the_nearest_target_counts():
+    numbers = Denotations(tolerance=0.01)
+    targets = [numbers.number_target(one / 100)[0] for one in range(100, 120)]
+    assert len(set(targets)) == 20, "targets within the tolerance of each other stay apart"
+    assert [numbers.number(value) for value in (1.003, 1.049, 1.19)] == [targets[0], targets[5], targets[19]]
+    numbers.keep({targets[5]})
+    assert [numbers.find(value) for value in (1.003, 1.049)] == [-1, targets[5]]
+
+
+class Thirds(Sums):
+    """Its denotations are thirds."""
+
+    tolerance = 0.01
+
+    def denotation(self, state):
+        return state[0] / 3
+
+
+def test_targets_within_the_tolerance_are_matched_whenever_they_are_read():
+    domain = PythonDomain(Thirds)
+
+    def matched(target):
+        successors, _ = domain.expand(domain.start(domain.parse_world("9"), 1))
+        return np.asarray(jax.vmap(lambda state: domain.matches(state, target))(successors)).tolist()
+
+    assert matched(domain.parse_target("3.33")) == [True, False, False]
+    assert matched(domain.parse_target("3.67")) == [False, True, False]  # 11/3 was met before
+    assert matched(domain.parse_target("3.5")) == [False, False, False]
+    assert domain.is_right("3.3333", "3.33") and not domain.is_right("3.3333", "3.35")
+
+
+def test_programs_in_lines_may_reach_the_target_within_the_tolerance(tmp_path):
+    lines = [{"context": 9, "instructions": ["add"], "target": target, "programs": ["one"]} for target in (3.33, 3.5)]
+    domain = PythonDomain(Thirds)
+    assert read_json_lines(write(tmp_path / "good.jsonl", lines[:1]), domain)
+    with pytest.raises(InvalidData, match=r'leads to 3.33.*"target" is 3.5'):
+        read_json_lines(write(tmp_path / "bad.jsonl", lines[1:]), domain)
 
 
 @pytest.mark.parametrize(("skips", "found"), [(False, [True, True]), (True, [True, False])])
@@ -242,9 +314,26 @@ def test_words_that_are_not_read_and_critics_that_see_nothing_are_warned_of(tmp_
     dataset = load_dataset(config.data, without_no_ops(domain), str(path), word_size=config.network.word)
     with caplog.at_level(logging.WARNING, "vbsix"):
         warn_about(dataset, sees_targets=True)
-    assert "100% of the instructions have more than 2 words" in caplog.text
+        warn_about_words(dataset)
+    assert "Of the instructions, 100.0% in train, 100.0% in dev have more than 2 words; what" in caplog.text
     assert "Sums: has no describe_target(target)" in caplog.text
     assert "change nothing" not in caplog.text
+
+
+def test_words_that_are_not_read_in_dev_alone_are_warned_of(tmp_path, caplog):
+    path, dev = write(tmp_path / "examples.jsonl", make(40)), write(tmp_path / "dev.jsonl", make(4, words="so add one"))
+    settings = {"data__lengths": (0,), "data__max_words": 3, "data__dev_file": str(dev)}
+    config = tiny_config("execution-only", domain="sums", **settings)
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        create_run(Run(tmp_path / "run", config, (0,), str(path)), PythonDomain(Sums))
+    assert "Of the instructions, 0.0% in train, 100.0% in dev have more than 3 words; what" in caplog.text
+
+
+@pytest.mark.parametrize(("most", "warned"), [(2, True), (20, False)])
+def test_words_that_are_not_read_of_the_built_in_corpus_are_warned_of(tmp_path, caplog, most, warned):
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        create_run(Run(tmp_path / "run", tiny_config(data__max_words=most), (0,), "synthetic"))
+    assert (f"more than {most} words; what comes after that is not read" in caplog.text) == warned
 
 
 @pytest.mark.parametrize(("vectors", "warned"), [(1, False), (3, True)])
@@ -256,8 +345,8 @@ def test_of_utterance_vectors_the_vectors_are_counted(tmp_path, caplog, vectors,
     words = UtteranceVectors.from_vectors({text: np.ones((vectors, size)) for text in texts})
     dataset = load_dataset(config.data, domain, str(path), word_size=size, words=words)
     with caplog.at_level(logging.WARNING, "vbsix"):
-        warn_about(dataset, sees_targets=False)
-    assert ("100% of the instructions have more than 2 vectors" in caplog.text) == warned
+        warn_about_words(dataset)
+    assert ("100.0% in dev have more than 2 vectors; what comes after" in caplog.text) == warned
     assert "2 words" not in caplog.text
 
 
@@ -268,11 +357,41 @@ def test_a_run_whose_language_has_changed_is_refused(tmp_path):
     run = open_run(tmp_path / "run")
     reordered = PythonDomain(type("Sums", (Sums,), {"tokens": ("two", "one", "same")}))
     with pytest.raises(VbsixError, match="its tokens differ: number 1 was 'one', now it is 'two'"):
-        domain_of(run.config, run.folder, reordered, run.observation_spec, run.tokens)
+        domain_of(run.config, run.folder, reordered, run.identity)
     wider = PythonDomain(type("Sums", (Sums,), {"attributes": {"sum": 21}}))
     with pytest.raises(VbsixError, match=r"its attributes differ: number 1 was \['sum', 20\], now it is \['sum', 21\]"):
-        domain_of(run.config, run.folder, wider, run.observation_spec, run.tokens)
-    assert domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens) is domain
+        domain_of(run.config, run.folder, wider, run.identity)
+    longer = PythonDomain(type("Sums", (Sums,), {"max_tokens_per_instruction": 2}))
+    with pytest.raises(VbsixError, match="max_tokens_per_instruction was 1, now it is 2"):
+        domain_of(run.config, run.folder, longer, run.identity)
+    assert domain_of(run.config, run.folder, domain, run.identity) is domain
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"step": lambda self, state, token: (state[0] + 5, state[1] + 1)},
+        {"denotation": lambda self, state: -state[0]},
+        {"describe": lambda self, state: {"sum": 0}},
+        {"start": lambda self, context: 1 / 0},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_run_or_a_model_whose_language_does_other_things_is_warned_of(tmp_path, caplog, changed):
+    domain, path = PythonDomain(Sums), write(tmp_path / "examples.jsonl", make(40))
+    run = Run(tmp_path / "run", tiny_config("execution-only", domain="sums", data__lengths=(0,)), (0,), str(path))
+    create_run(run, domain)
+    behaviour = open_run(run.folder).identity.behaviour
+    assert behaviour is not None and len(behaviour.contexts) == 4
+    (parser,) = make_parsers(domain, path, 1)
+    parser = replace(parser, provenance={"recipe": "", "seed": 0}, behaviour=behaviour)
+    parser.export(tmp_path / "model.safetensors")
+    for language, warnings in ((domain, 0), (PythonDomain(type("Sums", (Sums,), changed)), 1)):
+        with caplog.at_level(logging.WARNING, "vbsix"):
+            domain_of(run.config, run.folder, language, open_run(run.folder).identity)
+            loaded = vbsix.load(tmp_path / "model.safetensors", domain=language)
+        assert caplog.text.count("the same programs do not do the same any more") == 2 * warnings
+        assert loaded.behaviour == behaviour
 
 
 def test_what_cannot_be_known_is_not_called_correct():

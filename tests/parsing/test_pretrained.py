@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import vbsix
@@ -68,3 +72,14 @@ def test_what_lies_in_the_folder_goes_before_a_model_of_that_name(tmp_path, monk
     (tmp_path / "tangrams").mkdir()
     with pytest.raises(VbsixError, match="tangrams: holds no run"):
         vbsix.load("tangrams")
+
+
+def test_what_is_compiled_from_python_is_kept_on_disk(tmp_path):
+    """Without the command line, and without a folder that JAX was told of."""
+    parse = "vbsix.load('tangrams').parse('1:0 2:3', ['remove the first figure'])"
+    code = f"import vbsix; print({parse}.readings[0].commands)"
+    quick = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "XDG_CACHE_HOME": str(tmp_path)}
+    given = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"} | quick
+    ended = subprocess.run([sys.executable, "-c", code], env=given, check=True, capture_output=True, text=True)
+    assert "ARemove" in ended.stdout
+    assert list((tmp_path / "vbsix" / "jax").iterdir())

@@ -118,9 +118,9 @@ class FileReport:
     unknown_words: int | None = None
     unknown_vocabulary: int | None = None
     max_words: int = 0
-    """Words of an utterance that are read, by default."""
+    """Words of an instruction that are read, by default."""
     cut: float = 0.0
-    """The share of utterances with more words than that."""
+    """The share of instructions with more words than that."""
     notes: tuple[str, ...] = ()
     """What may keep a run from learning, though the file can be used."""
     search: str = ""
@@ -253,10 +253,10 @@ def _print_report(report: FolderReport) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for file in report.files:
         table.add_row(Path(file.file).name, *_cells(file))
-    notes = ["mean, most: words of an utterance. words: distinct ones."]
+    notes = ["mean, most: words of an instruction. words: distinct ones."]
     notes += [
-        f"{Path(file.file).name}: {file.cut:.1%} of the utterances have more than the {file.max_words} words that are "
-        "read by default."
+        f"{Path(file.file).name}: {file.cut:.1%} of the instructions have more than the {file.max_words} words that "
+        "are read by default."
         for file in report.files
         if file.cut
     ]

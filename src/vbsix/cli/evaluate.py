@@ -66,6 +66,7 @@ def evaluate(
 
     from vbsix.api import run_source
     from vbsix.cli.sweep import evaluate_sweep
+    from vbsix.data.dataset import describe_cut, share_cut
     from vbsix.data.json_lines import SUFFIX
     from vbsix.evaluation.report import report
     from vbsix.parsing.evaluation import predict_rows, read_split
@@ -90,11 +91,13 @@ def evaluate(
     names = [_name(parser.provenance["seed"]) for parser in parsers]
     if predictions:
         _write_predictions(predictions, names, by_seed)
-    found = report(by_seed)
+    found, most, words = report(by_seed), parsers[0].config.data.max_words, parsers[0].words
     if as_json:
-        typer.echo(json.dumps({"format": 1, "split": split, "seeds": names, **asdict(found)}))
+        cut = {"max_words": most, "cut": share_cut(rows, most, words)}
+        typer.echo(json.dumps({"format": 1, "split": split, "seeds": names, **cut, **asdict(found)}))
     else:
         _print_report(found, names, split)
+        typer.echo(describe_cut({split: rows}, most, words))
 
 
 def _name(seed: int | list[int]) -> int | str:
@@ -110,15 +113,19 @@ def _write_predictions(path: Path, seeds: Sequence[int | str], by_seed: Sequence
 
 def _line(seed: int | str, prediction: Prediction) -> dict[str, Any]:
     row, parse = prediction.row, prediction.parse
-    best = asdict(parse.readings[0]) if parse.readings else {}
+    first = parse.readings[0] if parse.readings else None
+    best = asdict(first) if first else {}
     return {
         "id": row.id,
         "seed": seed,
+        "context": parse.context,
+        "instructions": parse.instructions,
         "utterances": parse.utterances,
         "world": parse.world,
         "target": row.worlds[prediction.length],
         "correct": prediction.correct,
         "spurious": prediction.spurious,
+        "denotations": first and first.denotations,
         **{name: best.get(name) for name in ("commands", "worlds", "probability", "confidence")},
     }
 

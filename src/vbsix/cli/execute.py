@@ -35,7 +35,10 @@ def execute(
     tokens, domain = " ".join(program).split(), open_domain(domain).name
     steps = run_program(domain, world, tokens)
     if as_json:
-        report = {"format": 1, "domain": domain, "world": world, "steps": [step._asdict() for step in steps]}
+        from vbsix.domains.execution import to_value
+
+        report = {"format": 1, "domain": domain, "context": to_value(world), "world": world}
+        report["steps"] = [{**step._asdict(), "denotation": step.denotation} for step in steps]
         typer.echo(json.dumps(report))
     else:
         print_run(domain, world, steps)

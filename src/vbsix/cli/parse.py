@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def parse(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     utterances: Annotated[
-        list[str] | None, typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")
+        list[str] | None, typer.Argument(metavar="INSTRUCTION", help="The instructions, each quoted.")
     ] = None,
     world: Annotated[
         str | None,
@@ -103,7 +103,7 @@ def parse(
     if found.unknown_words:
         typer.echo(f"The model does not know: {', '.join(found.unknown_words)}", err=True)
     if found.unread_words:
-        typer.echo(f"The model does not read, at the end of utterances: {' '.join(found.unread_words)}", err=True)
+        typer.echo(f"The model does not read, at the end of instructions: {' '.join(found.unread_words)}", err=True)
     if found.readings and not found.understood:
         typer.echo("Not understood: this is a guess.", err=True)
     if not found.readings:

@@ -30,7 +30,7 @@ class Space(StrEnum):
 
 def search(
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=DOMAIN_HELP, autocompletion=complete_domain)],
-    utterances: Annotated[list[str], typer.Argument(metavar="UTTERANCE", help="The instructions, each quoted.")],
+    utterances: Annotated[list[str], typer.Argument(metavar="INSTRUCTION", help="The instructions, each quoted.")],
     world: Annotated[
         str, typer.Option("--context", "--world", metavar="TEXT", help="The first world, in the data's text form.")
     ],
@@ -77,7 +77,10 @@ def search(
         drawing = draw_search(inspection, target=target, utterances=utterances, policy=policy)
         graph.write_text(drawing, encoding="utf-8")
     if as_json:
-        asked = {"format": 1, "world": world, "target": target, "utterances": utterances}
+        from vbsix.domains.execution import to_value
+
+        asked = {"format": 1, "context": to_value(world), "instructions": utterances}
+        asked |= {"world": world, "target": target, "utterances": utterances}
         asked |= {"policy": policy if checkpoint else "uniform", "beam": beam, "epsilon": epsilon, "seed": seed}
         typer.echo(json.dumps(asked | asdict(inspection)))
     else:

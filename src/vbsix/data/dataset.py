@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -280,24 +280,45 @@ def no_folder(path: Path) -> str:
     return f"a file, whose name does not end in {SUFFIX}" if path.is_file() else "no such folder"
 
 
-def examine(domain: Domain, rows: Sequence[Row]) -> tuple[str, list[Advice]]:
-    """Searches for examples with no network, if the language is in plain Python: the outcome, and what it shows."""
+def examine(domain: Domain, rows: Sequence[Row], *, skips_no_ops: bool = False) -> tuple[str, list[Advice]]:
+    """Searches for examples with no network, if the language is in plain Python: the outcome, and what it shows.
+
+    Args:
+        domain: the language.
+        rows: the examples.
+        skips_no_ops: whether training leaves out commands that change nothing.
+    """
     if not isinstance(domain, PythonDomain):
         return "", []
     trials = [Trial(str(row.worlds[0]), len(row.utterances), str(row.worlds[-1]), row.origin) for row in rows]
     found = probe(domain, trials)
-    return summarise(found), list(advise(domain, trials, found))
+    return summarise(found), list(advise(domain, trials, found, skips_no_ops=skips_no_ops))
 
 
 def share_cut(rows: Sequence[Row], most: int, words: Words | None = None) -> float:
-    """The share of utterances that have more words than are read, or more vectors, if a vocabulary has those."""
+    """The share of instructions that have more words than are read, or more vectors, if a vocabulary has those."""
     utterances = [utterance for row in rows for utterance in row.utterances]
     unread = words.unread if words else lambda text, most: text.split()[most:]
     return sum(bool(unread(utterance, most)) for utterance in utterances) / len(utterances)
 
 
+def describe_cut(splits: Mapping[str, Sequence[Row]], most: int, words: Words) -> str:
+    """How many of the instructions in each split are not read to their end."""
+    kind = "vectors" if isinstance(words, UtteranceVectors) else "words"
+    shares = ", ".join(f"{share_cut(rows, most, words):.1%} in {name}" for name, rows in splits.items() if rows)
+    return f"Of the instructions, {shares} have more than {most} {kind}; what comes after that is not read."
+
+
+def warn_about_words(dataset: Dataset) -> None:
+    """Warns where instructions are not read to their end."""
+    splits = {"train": dataset.train.rows, **{name: split.rows for name, split in dataset.splits.items()}}
+    if any(share_cut(rows, dataset.max_words, dataset.words) for rows in splits.values() if rows):
+        described = describe_cut(splits, dataset.max_words, dataset.words)
+        _logger.warning("%s --set data.max_words=N reads more.", described)
+
+
 def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
-    """Warns of what may keep a run from learning.
+    """Warns of what may keep a run on JSON lines from learning.
 
     Args:
         dataset: what it learns from.
@@ -305,15 +326,8 @@ def warn_about(dataset: Dataset, *, sees_targets: bool) -> None:
     """
     rows, domain = dataset.train.rows, dataset.domain.unwrapped
     concerns = list(warnings_about(rows))
-    if cut := share_cut(rows, dataset.max_words, dataset.words):
-        kind = "vectors" if isinstance(dataset.words, UtteranceVectors) else "words"
-        concerns.append(
-            f"{cut:.0%} of the instructions have more than {dataset.max_words} {kind}, and the rest is not read: "
-            "--set data.max_words=N reads more."
-        )
     if isinstance(domain, PythonDomain):
-        skips_no_ops = domain is not dataset.domain
-        concerns += [one.text for one in examine(domain, rows)[1] if not (skips_no_ops and "skip_no_ops" in one.text)]
+        concerns += [one.text for one in examine(domain, rows, skips_no_ops=domain is not dataset.domain)[1]]
         if sees_targets and not hasattr(domain.language, "describe_target") and hasattr(domain.language, "describe"):
             concerns.append(
                 f"{type(domain.language).__name__}: has no describe_target(target), so that the network which should "

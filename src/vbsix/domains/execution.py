@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +32,19 @@ class Step(NamedTuple):
     """Elements as text, bottom first."""
     commands: int
     """Commands done so far."""
+
+    @property
+    def denotation(self) -> Any:
+        """The world as a Python value where it is JSON, as that of a language in plain Python is."""
+        return to_value(self.world)
+
+
+def to_value(world: str) -> Any:
+    """The value of a world's text, if that is JSON; else the text itself."""
+    try:
+        return json.loads(world)
+    except ValueError:  # a text form of the domain's own
+        return world
 
 
 @renamed(world="context")

@@ -5,22 +5,21 @@ from __future__ import annotations
 import sysconfig
 import traceback
 import zlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Int
 
+from vbsix.domains.denotations import Denotations
 from vbsix.domains.features import Features
 from vbsix.utilities.errors import VbsixError, shorten
 
 TABLE, NUMBER, DONE, DENOTATION, CONTENT, SEEN = range(6)
 """What a row has of a state: the number of its table, its number there, the instructions done, the number of its
 denotation, a checksum of what the networks see, and that itself."""
-SIGNIFICANT = 9
-"""Digits to which numbers in denotations and targets are compared."""
 VALUES = "use a NamedTuple or a frozen dataclass whose fields are tuples, not lists"
 """What states should be."""
 _NOT_EXPANDED, _INVALID = -2, -1
@@ -28,26 +27,7 @@ _SHOWN = 200
 """How much of a state a message shows."""
 
 
-class Denotations:
-    """Denotations and targets, numbered: equal ones have the same number, whichever came first."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self._next = 0
-
-    def number(self, denotation: Any) -> int:
-        """The number of a denotation, which is the number of any equal one."""
-        number = self._numbers.setdefault(freeze(denotation), self._next)
-        self._next += number == self._next
-        return number
-
-    def find(self, denotation: Any) -> int:
-        """The number of a denotation; -1 if it has none."""
-        return self._numbers.get(freeze(denotation), -1)
-
-    def keep(self, wanted: set[int]) -> None:
-        """Forgets all others. Numbers are never given again."""
-        self._numbers = {value: number for value, number in self._numbers.items() if number in wanted}
+T = TypeVar("T")
 
 
 class StateTable:
@@ -59,7 +39,6 @@ class StateTable:
     def __init__(self, table: int, language: Any, look: Features, denotations: Denotations, instructions: int):
         self._language, self._look, self._denotations = language, look, denotations
         self._table, self._instructions = table, instructions
-        self._valid_tokens: Callable[[Any], Any] | None = getattr(language, "valid_tokens", None)
         self._places = {token: place for place, token in enumerate(language.tokens)}
         self._numbers: dict[Any, int] = {}
         self._first: dict[int, int] = {}
@@ -102,21 +81,9 @@ class StateTable:
         return successors
 
     def _step_all(self, state: Any) -> list[int]:
-        step, number_of, call = self._language.step, self._number, "valid_tokens(state)"
         successors = [_INVALID] * len(self._places)
-        try:
-            tokens = self._places if self._valid_tokens is None else self._valid_tokens(state)
-            for token in tokens:
-                if token not in self._places:
-                    raise VbsixError(f"{token!r} is no token")
-                call = f"step(state, {token!r})"
-                successor = step(state, token)
-                if successor is not None:
-                    if successor is False:
-                        raise VbsixError("it returned False; return None where a token is invalid")
-                    successors[self._places[token]] = number_of(successor)
-        except Exception as error:
-            raise failure(self._language, call, error, state) from error
+        for token, number in step_all(self._language, self._places, state, self._number).items():
+            successors[self._places[token]] = number
         return successors
 
     def _number(self, state: Any) -> int:
@@ -156,24 +123,26 @@ class StateTable:
             raise failure(self._language, call, error, state) from error
 
 
-def freeze(value: Any) -> Hashable:
-    """JSON as something hashable: lists as tuples, objects as the set of their items.
+def step_all(language: Any, tokens: Collection[str], state: Any, use: Callable[[Any], T]) -> dict[str, T]:
+    """The valid tokens of a state, each with what `use` makes of the state that it leads to.
 
-    True is not 1, but 1.0 is. Numbers with fractions are equal if they agree in the first nine digits.
+    Raises:
+        VbsixError: a method of the language raised an error, or gave what it must not give.
     """
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, list | tuple):
-        return tuple([freeze(item) for item in value])
-    if isinstance(value, bool):
-        return bool, value
-    if isinstance(value, dict):
-        return frozenset((name, freeze(item)) for name, item in value.items())
-    if isinstance(value, float):
-        if value != value:
-            raise VbsixError("NaN equals nothing, not even itself")
-        return int(value) if value.is_integer() else float(f"{value:.{SIGNIFICANT}g}")
-    return value
+    call, used = "valid_tokens(state)", {}
+    try:
+        for token in tokens if (offered := getattr(language, "valid_tokens", None)) is None else offered(state):
+            if token not in tokens:
+                raise VbsixError(f"{token!r} is no token")
+            call = f"step(state, {token!r})"
+            successor = language.step(state, token)
+            if successor is False:
+                raise VbsixError("it returned False; return None where a token is invalid")
+            if successor is not None:
+                used[token] = use(successor)
+    except Exception as error:  # whatever the user's own methods do
+        raise failure(language, call, error, state) from error
+    return used
 
 
 def failure(language: Any, call: str, error: Exception, state: Any = None) -> VbsixError:

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vbsix.domains.interning import failure, freeze
+from vbsix.domains.denotations import freeze
+from vbsix.domains.interning import step_all
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import shorten
 
 SEARCHED = 48
 """Examples that are searched for."""
+CONFIRMED = 12
+"""Examples that are searched for once more, or because their targets look odd."""
 BEAM = 128
 SECONDS = 5.0
 """Time for all searches together."""
@@ -55,10 +58,8 @@ class Findings:
     commands: int = 0
     no_ops: int = 0
     """Commands after which the denotation is what it was before."""
-    unchanging: int = 0
-    """Examples of one instruction whose target is what they began with."""
-    single: int = 0
-    """Examples of one instruction."""
+    unchanging: list[Trial] = field(default_factory=list)
+    """Examples whose target is the denotation that they begin with."""
     most_done: int = 0
     most_done_later: int = 0
     """With twice as many tokens per instruction."""
@@ -70,38 +71,61 @@ class Findings:
     """A denotation."""
     missed: list[Trial] = field(default_factory=list)
     unlike: list[Trial] = field(default_factory=list)
-    """Targets of a kind that no denotation has."""
+    """Examples with targets of a kind that no denotation has, whether searched for or not."""
     reached_later: int = 0
     """Of the targets not reached, those that are reached with more tokens per instruction only."""
 
+    @property
+    def missed_alike(self) -> list[Trial]:
+        """Those not reached whose targets are of a kind that denotations have."""
+        unlike = set(self.unlike)
+        return [trial for trial in self.missed if trial not in unlike]
+
 
 def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findings:
-    """Searches for some of the examples, chosen at random."""
+    """Searches for some of the examples, chosen at random, and for some whose targets are unlike what that meets."""
     chance, found = random.Random(seed), Findings()
-    chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
     end = time.monotonic() + SECONDS
-    for trial in chosen:
-        if time.monotonic() > end:
+    found.unchanging = list(_unchanging(domain, trials, end - SECONDS / 2))
+    chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
+    _search_all(domain, chosen, chance, found, end)
+    kinds = {trial.target: _kind(domain.context(trial.target)) for trial in trials}
+    odd = [trial for trial in trials if not _is_alike(kinds[trial.target], found.kinds)]
+    known = set(chosen)
+    _search_all(domain, [trial for trial in odd if trial not in known][:CONFIRMED], chance, found, end)
+    unlike = {kinds[trial.target] for trial in found.missed if not _is_alike(kinds[trial.target], found.kinds)}
+    found.unlike = [trial for trial in odd if kinds[trial.target] in unlike]
+    limit = domain.max_tokens_per_instruction
+    for trial in found.missed_alike[:CONFIRMED]:
+        later = Findings()
+        try:
+            length = _search(domain, trial, chance, later, 2 * limit, end)
+        except TimeoutError:
             break
-        found.searched += 1
-        if _search(domain, trial, chance, found, domain.max_tokens_per_instruction):
-            found.reached += 1
-        else:
-            found.missed.append(trial)
-    found.unlike = [one for one in found.missed if not _is_alike(_kind(domain.context(one.target)), found.kinds)]
-    for trial in [one for one in found.missed if one not in found.unlike][: SEARCHED // 4]:
-        if time.monotonic() < end:
-            limit = domain.max_tokens_per_instruction
-            later = Findings()
-            found.reached_later += _search(domain, trial, chance, later, 2 * limit) > trial.instructions * limit
-            found.most_done_later = max(found.most_done_later, later.most_done)
+        found.reached_later += length > trial.instructions * limit
+        found.most_done_later = max(found.most_done_later, later.most_done)
     return found
 
 
-def advise(domain: PythonDomain, trials: Sequence[Trial], found: Findings) -> Iterator[Advice]:
-    """What stands in the way of learning."""
-    most, name = max(trial.instructions for trial in trials), type(domain.language).__name__
-    limit = domain.max_tokens_per_instruction
+def advise(
+    domain: PythonDomain, trials: Sequence[Trial], found: Findings, *, skips_no_ops: bool = False
+) -> Iterator[Advice]:
+    """What stands in the way of learning.
+
+    Args:
+        domain: the language.
+        trials: all examples.
+        found: what `probe` has found out about them.
+        skips_no_ops: whether commands that change nothing are left out anyway.
+    """
+    shortest, most = min(trial.instructions for trial in trials), max(trial.instructions for trial in trials)
+    limit, name = domain.max_tokens_per_instruction, type(domain.language).__name__
+    if not found.searched:
+        yield Advice(
+            f"{name}: not one search ended within {SECONDS:.0f} s, so the examples were not tried. Let step compute "
+            "less, or let valid_tokens(state) leave out tokens that it need not try."
+        )
+        return
     if never := [token for token in domain.tokens if not found.valid[token]]:
         yield Advice(
             f"{name}: tokens that were never valid: {', '.join(never)}. Leave them out of `tokens`, or let step take "
@@ -125,86 +149,118 @@ def advise(domain: PythonDomain, trials: Sequence[Trial], found: Findings) -> It
         one = found.unlike[0]
         yield Advice(
             f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
-            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {found.searched} examples searched). "
+            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples). "
             "Write targets as denotation(state) gives them.",
             is_wrong=True,
         )
-    missed = len(found.missed) - len(found.unlike)
-    tried = min(missed, SEARCHED // 4)
+    missed = found.missed_alike
+    tried = min(len(missed), CONFIRMED)
     if found.reached_later > tried / 2:
         yield Advice(
             f"{name}: {found.reached_later} of {tried} targets that were not reached are reached "
             f"with commands of up to {2 * limit} tokens: max_tokens_per_instruction = {limit} may be too small."
         )
     elif missed and found.reached / found.searched < FEW_REACHED:
-        one = next(trial for trial in found.missed if trial not in found.unlike)
         yield Advice(
             f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
-            f"{one.where}. If its target can be reached, use a larger beam (--set search.beam=256), examples with "
-            "fewer instructions, shorter commands, or fewer valid tokens."
+            f"{missed[0].where}. If its target can be reached, use a larger beam (--set search.beam=256), examples "
+            "with fewer instructions, shorter commands, or fewer valid tokens."
         )
-    if found.no_ops >= MANY_NO_OPS * found.commands and not found.unchanging and found.single:
-        yield Advice(
-            f"{name}: {found.no_ops / found.commands:.0%} of the commands that were tried change nothing, and no "
-            "example of one instruction asks for that. They can make spurious programs easy to find. Let step return "
-            "None for them, or try search.skip_no_ops=true, which leaves them out."
-        )
+    if skips_no_ops:
+        if refused := [trial for trial in found.unchanging if trial.instructions == 1]:
+            yield Advice(
+                f"{refused[0].where}: the target is what the context gives already, and search.skip_no_ops=true leaves "
+                f"out commands that change nothing ({len(refused)} examples). They cannot be answered: leave them out, "
+                "or set search.skip_no_ops=false."
+            )
+    elif found.no_ops >= MANY_NO_OPS * found.commands:
+        share = f"{name}: {found.no_ops / found.commands:.0%} of the commands that were tried change nothing"
+        remedy = "Let step return None for them, or try search.skip_no_ops=true, which leaves them out."
+        if shortest == 1 and not any(trial.instructions == 1 for trial in found.unchanging):
+            yield Advice(
+                f"{share}, and no example of one instruction asks for that. They can make spurious programs easy to "
+                f"find. {remedy}"
+            )
+        elif shortest > 1 and len(found.unchanging) < MANY_NO_OPS * len(trials):
+            yield Advice(
+                f"{share}, and {len(found.unchanging)} of {len(trials)} examples end where they began, so perhaps no "
+                f"instruction asks for that. If none does: {remedy[0].lower()}{remedy[1:]}"
+            )
 
 
 def summarise(found: Findings) -> str:
     """The outcome in one sentence."""
     no_ops = f"; {found.no_ops / found.commands:.0%} of the commands tried change nothing" if found.commands else ""
+    if not found.searched:
+        return f"No search ended within {SECONDS:.0f} s."
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
 
 
-def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int) -> int:
-    """After how many tokens a search reaches the target; 0 if it does not. States are merged as in execution space."""
-    language, target = domain.language, freeze(domain.context(trial.target))
+def _unchanging(domain: PythonDomain, trials: Sequence[Trial], end: float) -> Iterator[Trial]:
+    """The examples whose target is the denotation that they begin with, as far as there is time."""
+    language = domain.language
+    for trial in trials:
+        if time.monotonic() > end:
+            return
+        first = language.denotation(language.start(domain.context(trial.context)))
+        if domain.is_match(first, domain.context(trial.target)):
+            yield trial
+
+
+def _search_all(
+    domain: PythonDomain, trials: Sequence[Trial], chance: random.Random, found: Findings, end: float
+) -> None:
+    """Searches for examples, as far as there is time."""
+    for trial in trials:
+        try:
+            length = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
+        except TimeoutError:
+            return
+        found.searched += 1
+        if length:
+            found.reached += 1
+        else:
+            found.missed.append(trial)
+
+
+def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int, end: float) -> int:
+    """After how many tokens a search reaches the target; 0 if it does not. States are merged as in execution space.
+
+    Raises:
+        TimeoutError: it has not ended in time.
+    """
+    language, target = domain.language, domain.context(trial.target)
     denotation = functools.cache(lambda state: freeze(language.denotation(state)))
+    is_match = functools.cache(lambda state: domain.is_match(language.denotation(state), target))
     start = language.start(domain.context(trial.context))
     found.sample = language.denotation(start) if found.sample is None else found.sample
-    if trial.instructions == 1:
-        found.single += 1
-        found.unchanging += denotation(start) == target
     beam: dict[Any, Any] = {start: denotation(start)}
     """States, each with the denotation before the command at hand."""
     for length in range(1, trial.instructions * limit + 1):
         successors: dict[Any, Any] = {}
         hit = False
         for state, before in beam.items():
-            for token, after, completes in _step_all(domain, state):
+            if time.monotonic() > end:
+                raise TimeoutError
+            done_before = language.instructions_done(state)
+            counted = step_all(language, domain.tokens, state, lambda after: (after, language.instructions_done(after)))
+            for token, (after, done) in counted.items():
                 found.valid[token] += 1
-                if not completes:
+                if done <= done_before:
                     successors.setdefault(after, before)
                     continue
-                done = language.instructions_done(after)
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
                 found.no_ops += denotation(after) == before
                 found.kinds.add(_kind(language.denotation(after)))
                 if done < trial.instructions:
                     successors.setdefault(after, denotation(after))
-                hit |= done == trial.instructions and denotation(after) == target
+                hit |= done == trial.instructions and is_match(after)
         if hit or not successors:
             return length if hit else 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
     return 0
-
-
-def _step_all(domain: PythonDomain, state: Any) -> Iterator[tuple[str, Any, bool]]:
-    """The valid tokens of a state, the states they lead to, and whether they complete a command."""
-    language, call = domain.language, "valid_tokens(state)"
-    try:
-        done = language.instructions_done(state)
-        offered = getattr(language, "valid_tokens", None)
-        for token in domain.tokens if offered is None else offered(state):
-            call = f"step(state, {token!r})"
-            after = language.step(state, token)
-            if after is not None:
-                yield token, after, language.instructions_done(after) > done
-    except Exception as error:  # whatever the user's own methods do
-        raise failure(language, call, error, state) from error
 
 
 def _is_alike(kind: Any, known: set[Any]) -> bool:

@@ -21,21 +21,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, UInt32
 
 from vbsix.domains.base import Domain, Observation
+from vbsix.domains.denotations import TOLERANCE, Denotations, freeze, is_match
 from vbsix.domains.features import choose_features
 from vbsix.domains.hashing import hash_words, mix
 from vbsix.domains.host_calls import call_host, number_host
-from vbsix.domains.interning import (
-    DENOTATION,
-    DONE,
-    NUMBER,
-    SEEN,
-    TABLE,
-    Denotations,
-    StateTable,
-    describe_error,
-    freeze,
-)
+from vbsix.domains.interning import DENOTATION, DONE, NUMBER, SEEN, TABLE, StateTable, describe_error
 from vbsix.domains.names import BUILT_IN, FROM_FILES
+from vbsix.domains.requirements import make, require_hashable, require_language
 from vbsix.domains.symmetry import rename
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shorten
 
@@ -70,14 +62,15 @@ class PythonDomain(Domain):
     - `step(state, token)`: the next state, or None where the token is not valid;
     - `instructions_done(state)`: how many instructions have their command;
     - `denotation(state)`: what is compared with the target, which is JSON as it stands in the data (a tuple equals a
-      list; numbers with fractions are equal if they agree in the first nine digits).
+      list).
 
     States are hashable and never change; equal states are one state of the search. With `attributes`, a mapping of
     names to categories or to a number n (for the integers from 0 to n - 1), the class says what the networks may see:
     `describe(state)` and, for methods with a critic, `describe_target(target)` give a mapping of these names to values;
     None and what is left out stand for nothing. Without, the networks see the first parts of the state itself, which
     is seldom as good. `name` names the domain; the class's own name does else. `valid_tokens(state)` is optional: it
-    gives the tokens to try in a state, and saves calls of `step` with the others. `symmetries` lists
+    gives the tokens to try in a state, and saves calls of `step` with the others. `tolerance` is how far a number in a
+    denotation may be from the target's; without, one millionth. `symmetries` lists
     constants that are interchangeable, each a `Symmetry`; in contexts and targets, they are the texts that equal their
     tokens.
 
@@ -88,7 +81,7 @@ class PythonDomain(Domain):
     def __init__(self, language: Any):
         """Wraps a class, or an object of it."""
         self.language = language = make(language) if isinstance(language, type) else language
-        _require_language(language)
+        require_language(language)
         self.name = getattr(language, "name", type(language).__name__.lower())
         if self.name in (*BUILT_IN, *FROM_FILES):  # which decides on its pictures, data and settings
             problem = "this is the name of a built-in domain. Rename the class, or give it another `name`."
@@ -104,7 +97,7 @@ class PythonDomain(Domain):
         self._contexts: dict[int, str] = {}
         self._context_numbers: dict[str, int] = {}
         self._next_context = 0
-        self._denotations = Denotations()
+        self._denotations = Denotations(getattr(language, "tolerance", TOLERANCE))
         self._targets: dict[int, Any] = {}
         self._tables: dict[int, StateTable] = {}
         self._current: dict[int, int] = {}
@@ -173,6 +166,13 @@ class PythonDomain(Domain):
         """Whether a value, written as JSON and read again, is equal to what it was."""
         return freeze(json.loads(self.to_text(value))) == freeze(value)
 
+    def is_match(self, denotation: Any, target: Any) -> bool:
+        """Whether a denotation equals a target."""
+        return is_match(denotation, target, self._denotations.tolerance)
+
+    def is_right(self, reached: str, target: str) -> bool:
+        return reached == target or self.is_match(_from_json(reached), _from_json(target))
+
     def to_text(self, value: Any) -> str:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
@@ -184,7 +184,7 @@ class PythonDomain(Domain):
                 state = self.language.start(context)
             except Exception as error:
                 raise InvalidWorld(f"start({shorten(text)}) raised {describe_error(error)}") from error
-            _require_hashable(self.language, state)
+            require_hashable(self.language, state)
         with self._lock:
             number = self._context_numbers.pop(canonical, self._next_context)  # what is read again is the newest
             self._next_context += number == self._next_context
@@ -205,7 +205,9 @@ class PythonDomain(Domain):
         except Exception as error:
             raise InvalidWorld(f"the target {shorten(text)} cannot be described: {describe_error(error)}") from error
         with self._lock:
-            number = self._denotations.number(target)
+            number, came_late = self._denotations.number_target(target)
+            if came_late:
+                self._current.clear()  # states get rows once more, with the number of the target that they match
             self._targets[number] = self._targets.pop(number, target)
             if len(self._targets) > KEPT_TEXTS:
                 self._targets = _newer_half(self._targets)
@@ -352,38 +354,6 @@ class PythonDomain(Domain):
 
 def _newer_half(values: dict[Any, Any]) -> dict[Any, Any]:
     return dict(list(values.items())[len(values) // 2 :])
-
-
-def make(kind: type) -> Any:
-    """An object of a class that needs nothing to be made."""
-    try:
-        return kind()
-    except Exception as error:
-        raise VbsixError(
-            f"{kind.__name__}() raised {describe_error(error)}. If it needs arguments, create the object yourself."
-        ) from error
-
-
-def _require_language(language: Any) -> None:
-    """Says what a class lacks to be a language."""
-    kind = type(language).__name__
-    for method in ("start", "step", "instructions_done", "denotation"):
-        if not callable(getattr(language, method, None)):
-            raise VbsixError(f"{kind} has no method {method}, which PythonDomain needs.")
-    most = getattr(language, "max_tokens_per_instruction", None)
-    if not isinstance(most, int) or most < 1:
-        raise VbsixError(f"{kind}.max_tokens_per_instruction must be a whole number from 1 on, not {most!r}.")
-    tokens = getattr(language, "tokens", None)
-    if not isinstance(tokens, list | tuple) or not tokens or not all(isinstance(token, str) for token in tokens):
-        raise VbsixError(f"{kind}.tokens must be a list of texts, not {tokens!r}.")
-
-
-def _require_hashable(language: Any, state: Any) -> None:
-    try:
-        hash(state)
-    except Exception as error:
-        problem = f"start(context) gave a state that cannot be hashed: {describe_error(error)}."
-        raise InvalidDomain(type(language).__name__, [problem]) from error
 
 
 def _from_json(text: str) -> Any:

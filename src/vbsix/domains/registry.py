@@ -117,7 +117,8 @@ def _find(module_name: str, attribute: str) -> Domain:
     if "" not in sys.path:
         sys.path.append("")  # the last: a folder of a stranger's must not stand in for what is installed
     from vbsix.domains.interning import describe_error
-    from vbsix.domains.python import PythonDomain, make
+    from vbsix.domains.python import PythonDomain
+    from vbsix.domains.requirements import make
 
     try:
         module = importlib.import_module(module_name)

@@ -20,7 +20,8 @@ from vbsix.parsing.loading import find_model, load
 from vbsix.parsing.parser import Parser
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.runs.continuing import continue_run, seed_places
-from vbsix.runs.folder import Run, Start, domain_of, open_run, open_words
+from vbsix.runs.folder import Run, Start, open_run, open_words
+from vbsix.runs.identity import domain_of
 from vbsix.runs.sweep import is_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.trees import choose
@@ -55,7 +56,7 @@ def open_source(path: str | Path, domain: Domain | None = None) -> Source:
     if is_sweep(path):
         raise VbsixError(f"{path}: holds a sweep; continue one of its runs.")
     source = open_run(path)
-    language = domain_of(source.config, path, domain, source.observation_spec)
+    language = domain_of(source.config, path, domain, source.identity)
     return Source(source.config, source.source, open_words(source.folder), continue_run(source, language))
 
 

@@ -31,7 +31,8 @@ from vbsix.parsing.parser import CRITIC, Parser, require_finite
 from vbsix.runs.calibration import open_confidence
 from vbsix.runs.checkpoints import from_tensors, load_networks
 from vbsix.runs.continuing import best_seed
-from vbsix.runs.folder import Run, domain_of, load_best, open_run, open_words
+from vbsix.runs.folder import Run, load_best, open_run, open_words
+from vbsix.runs.identity import domain_of, read_identity
 from vbsix.runs.sweep import is_sweep, open_sweep
 from vbsix.training.chunk import learner_shapes
 from vbsix.utilities.errors import VbsixError
@@ -118,7 +119,15 @@ def make_ensemble(parsers: Sequence[Parser]) -> Parser:
     words = read_words(first.words.to_json(), projections)
     provenance = {name: [parser.provenance[name] for parser in parsers] for name in ("seed", "steps")}
     confidence = _mean_confidence([parser.confidence_model for parser in parsers])
-    return Parser(first.domain, Ensemble(members), words, first.config, {**first.provenance, **provenance}, confidence)
+    return Parser(
+        first.domain,
+        Ensemble(members),
+        words,
+        first.config,
+        {**first.provenance, **provenance},
+        confidence,
+        behaviour=first.behaviour,
+    )
 
 
 def _mean_confidence(models: Sequence[ConfidenceModel | None]) -> ConfidenceModel | None:
@@ -173,7 +182,7 @@ def _require_seed(path: Path, seed: int | None, known: Sequence[int]) -> None:
 def _read_run(
     run: Run, seeds: Sequence[int], best: bool, domain: Domain | None = None, words: Words | None = None
 ) -> list[Parser]:
-    domain = domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens)
+    domain = domain_of(run.config, run.folder, domain, run.identity)
     words = words or open_words(run.folder)
     networks, steps = _best_networks(run, domain, seeds) if best else _newest_networks(run, domain, seeds)
     own = words.words == open_words(run.folder).words
@@ -185,7 +194,8 @@ def _read_run(
         provenance |= {"vbsix": __version__}
         policy, critic, _ = choose(networks, place)
         parser = make_parser(domain, policy, words, run.config, provenance)
-        parsers.append(replace(parser, confidence_model=confidence(seed), critic=_with_projections(critic, words)))
+        known = {"confidence_model": confidence(seed), "behaviour": run.identity.behaviour}
+        parsers.append(replace(parser, **known, critic=_with_projections(critic, words)))
     return parsers
 
 
@@ -232,13 +242,13 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
         config = read_config(metadata["config"], metadata["provenance"].get("method"))
         normalise = {"normalise": config.data.normalise}  # which models of 0.1 have in their config alone
         words = read_words({**normalise, **metadata}, tensors.pop("words"))
-        tokens, seed = tuple(metadata["tokens"]), provenance["seed"]
+        identity, seed = read_identity({"tokens": metadata["tokens"], **metadata}), provenance["seed"]
         confidence = read_confidence(metadata["confidence"], len(words.words)) if "confidence" in metadata else None
     except VbsixError as error:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
-    domain = domain_of(config, path, domain, metadata.get("observation_spec", metadata.get("attributes")), tokens)
+    domain = domain_of(config, path, domain, identity)
 
     def create(key: PRNGKeyArray) -> tuple[PolicyNetwork, Any]:
         policy = POLICIES.get(config.network.policy)(domain, config.network, key=key)
@@ -258,7 +268,7 @@ def _read_model(path: Path, domain: Domain | None = None) -> Parser:
     require_finite({**tensors, "words": words.vectors}, str(path))
     critic = _read_critic(tensors, domain, config, words, path)
     policy = jax.tree.map(jnp.asarray, from_tensors(tensors, shapes, path))
-    return Parser(domain, policy, words, config, provenance, confidence, critic)
+    return Parser(domain, policy, words, config, provenance, confidence, critic, identity.behaviour)
 
 
 def _read_critic(

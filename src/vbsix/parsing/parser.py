@@ -27,6 +27,7 @@ from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fal
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.critic import TrainedCritic
 from vbsix.runs.checkpoints import to_tensors
+from vbsix.runs.identity import Behaviour, identify
 from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
 from vbsix.search.sharding import sharded_map
 from vbsix.utilities.displays import display_html
@@ -55,6 +56,7 @@ class Parser:
         provenance: method, recipe, variant, steps, seed (or seeds), name of the data and version.
         confidence_model: what calibrates confidences, from the dev set of the run; None without one.
         critic: the critic that was trained beside the policy, for searches with a target; None without one.
+        behaviour: what a language in plain Python did when it was trained; None where that is not known.
     """
 
     domain: Domain
@@ -64,6 +66,7 @@ class Parser:
     provenance: dict[str, Any]
     confidence_model: ConfidenceModel | None = None
     critic: TrainedCritic | None = None
+    behaviour: Behaviour | None = None
 
     def __repr__(self) -> str:
         return f"<parser for {self.domain.name}: {full_name(self.config)}, {len(self.words.words)} words>"
@@ -217,8 +220,8 @@ class Parser:
         return {**to_tensors(self.policy), "words": self.words.vectors}
 
     def _metadata(self) -> dict[str, Any]:
-        metadata = {"config": asdict(self.config), "tokens": self.domain.tokens, **self.words.to_json()}
-        metadata["observation_spec"] = self.domain.observation_spec()
+        metadata = {"config": asdict(self.config), **self.words.to_json()}
+        metadata |= identify(self.domain)._replace(behaviour=self.behaviour).to_json()
         if self.confidence_model is not None:
             metadata["confidence"] = self.confidence_model.to_json()
         return metadata

@@ -7,7 +7,6 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,19 +17,19 @@ import numpy as np
 from vbsix import __version__
 from vbsix.config.legacy import read_config
 from vbsix.config.schema import OBJECTIVES, Config
-from vbsix.data.dataset import Dataset, load_dataset, warn_about
+from vbsix.data.dataset import Dataset, load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
-from vbsix.domains.no_ops import without_no_ops
 from vbsix.domains.registry import as_domain, get_domain, origin_of
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.checkpoints import from_tensors, to_tensors
+from vbsix.runs.identity import UNKNOWN, Identity, as_seen, domain_of, identify, read_identity
 from vbsix.search.sharding import count_devices
 from vbsix.training.chunk import learner_shapes
 from vbsix.training.step import Learner
 from vbsix.training.symmetry import make_renaming
-from vbsix.utilities.errors import UnknownName, VbsixError
+from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, read_tensors, remove_file, write_json, write_tensors
 from vbsix.utilities.machine import environment
 from vbsix.utilities.processes import is_distributed, writes_files
@@ -75,10 +74,8 @@ class Run:
     seeds: tuple[int, ...]
     source: str
     """Where the data comes from; see `load_dataset`."""
-    observation_spec: Any = None
-    """What its domain's networks see (`Domain.observation_spec`), where that is known."""
-    tokens: tuple[str, ...] = ()
-    """The tokens of its domain, where they are known."""
+    identity: Identity = UNKNOWN
+    """Of its domain, as far as that is known."""
     stage: int = 0
     """The number of the stage that it is, from 1 on; 0 if it is not one of several."""
     teachers: Teachers | None = None
@@ -146,7 +143,7 @@ def reopen_run(
     if steps is not None:
         run = extend_run(run, steps)
     given = None if domain is None else as_domain(domain)
-    language = domain_of(run.config, run.folder, given, run.observation_spec, run.tokens)
+    language = domain_of(run.config, run.folder, given, run.identity)
     return run, read_dataset(run, language, words or open_words(run.folder))
 
 
@@ -177,8 +174,7 @@ def create_run(
         "data": run.source,
         **({"stage": run.stage} if run.stage else {}),
         **({"teachers": run.teachers.to_json(run.folder)} if run.teachers else {}),
-        "observation_spec": dataset.domain.observation_spec(),
-        "tokens": list(dataset.domain.tokens),
+        **identify(dataset.domain, [str(example.context) for example in dataset.examples]).to_json(),
         "config": dataclasses.asdict(run.config),
     }
     if start is not None:
@@ -221,7 +217,8 @@ def extend_run(run: Run, steps: int) -> Run:
 
 
 def warn_about_run(run: Run, dataset: Dataset) -> None:
-    """Warns of what may keep a run on JSON lines from learning."""
+    """Warns of what may keep a run from learning."""
+    warn_about_words(dataset)
     training = run.config.training
     if run.source.endswith(SUFFIX):
         sees_targets = training.critic or OBJECTIVES.get(training.objective).expert
@@ -237,10 +234,8 @@ def open_run(folder: Path) -> Run:
     try:
         config = read_config(description["config"], description.get("method"))
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
-        spec = description.get("observation_spec", description.get("attributes"))  # 0.1 says attributes
-        stage, tokens = int(description.get("stage", 0)), tuple(description.get("tokens", ()))
-        teachers = read_teachers(description.get("teachers"), folder)
-        return Run(folder, config, seeds, source, spec, tokens, stage, teachers)
+        stage, teachers = int(description.get("stage", 0)), read_teachers(description.get("teachers"), folder)
+        return Run(folder, config, seeds, source, read_identity(description), stage, teachers)
     except VbsixError as error:
         raise VbsixError(f"{folder / 'run.json'}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -272,44 +267,6 @@ def _newest_stage(folder: Path) -> Path:
     stages = range(len(read_json(folder / STAGES_FILE).get("stages", ())), 0, -1)
     begun = (stage_folder(folder, stage) for stage in stages)
     return next((one for one in begun if any(one.glob("checkpoints/step-*"))), stage_folder(folder, 1))
-
-
-def domain_of(config: Config, path: Path, given: Domain | None, spec: Any = None, tokens: Sequence[str] = ()) -> Domain:
-    """The domain that a model is for. A file names a domain that is known, never code to be run.
-
-    The domain must have the tokens and the observation spec that it had in training, where these are known.
-    """
-    if given is not None and given.name != config.domain:
-        raise VbsixError(f"{path}: is for the domain {config.domain!r}, not for {given.name!r}.")
-    try:
-        domain = given or get_domain(config.domain)
-    except UnknownName as error:
-        raise VbsixError(
-            f"{path}: {error} A domain of your own has to be named: --domain MODULE:CLASS (vbsix train: MODULE:CLASS), "
-            "in Python vbsix.load(..., domain=...)."
-        ) from None
-    differences = []
-    if tokens and tuple(tokens) != domain.tokens:
-        differences.append(f"its tokens differ: {_difference(tokens, domain.tokens)}")
-    if spec not in (None, domain.observation_spec()):
-        differences.append(f"its attributes differ: {_difference(spec, domain.observation_spec())}")
-    if differences:
-        what = "; ".join(differences)
-        raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: {what}.")
-    return as_seen(domain, config)
-
-
-def as_seen(domain: Domain, config: Config) -> Domain:
-    """The domain with the context that the policy sees, and without the commands that are not offered."""
-    domain = domain.with_context() if config.network.context else domain
-    return without_no_ops(domain) if config.search.skip_no_ops else domain
-
-
-def _difference(before: Any, now: Any) -> str:
-    """Where two lists differ first."""
-    pairs = enumerate(zip_longest(before, now, fillvalue=None), start=1)
-    place, (old, new) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-    return f"number {place} was {'nothing' if old is None else repr(old)}, now it is {new!r}"
 
 
 def open_words(folder: Path) -> Words:

@@ -27,7 +27,6 @@ from vbsix.runs.folder import (
     Start,
     Teachers,
     create_run,
-    domain_of,
     open_run,
     open_words,
     read_teachers,
@@ -35,6 +34,7 @@ from vbsix.runs.folder import (
     require_unused,
     stage_folder,
 )
+from vbsix.runs.identity import domain_of
 from vbsix.runs.loop import Observer, Trained
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, write_json
@@ -146,7 +146,7 @@ def _train_stage(
 ) -> Ended:
     if before is not None and not (planned.folder / "run.json").exists():
         done = open_run(before.folder)
-        language = domain_of(done.config, done.folder, domain, done.observation_spec)
+        language = domain_of(done.config, done.folder, domain, done.identity)
         create_run(planned, domain, words or open_words(done.folder), start=continue_run(done, language))
     run, dataset = reopen_run(planned.folder, domain, words)
     with observe(run, dataset, count) as observer:

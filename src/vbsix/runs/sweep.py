@@ -28,7 +28,6 @@ from vbsix.runs.folder import (
     Start,
     Teachers,
     create_run,
-    domain_of,
     is_staged,
     is_teaching,
     open_run,
@@ -40,6 +39,7 @@ from vbsix.runs.folder import (
     warn_about_run,
 )
 from vbsix.runs.group import Trial, try_program
+from vbsix.runs.identity import domain_of
 from vbsix.runs.loop import Interrupted, Observer, train_together
 from vbsix.runs.stages import open_stages
 from vbsix.utilities.errors import VbsixError
@@ -282,6 +282,6 @@ class _Datasets:
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)
-            domain = domain_of(run.config, run.folder, self.domain, run.observation_spec)
+            domain = domain_of(run.config, run.folder, self.domain, run.identity)
             self.read_so_far[key] = read_dataset(run, domain, words)
         return self.read_so_far[key]

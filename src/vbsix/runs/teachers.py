@@ -20,7 +20,8 @@ from vbsix.config.variation import program_of
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.models.policy import PolicyNetwork
-from vbsix.runs.folder import SWEEP_FILE, Run, Teachers, domain_of, load_best, open_run, open_words
+from vbsix.runs.folder import SWEEP_FILE, Run, Teachers, load_best, open_run, open_words
+from vbsix.runs.identity import domain_of
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 
@@ -72,8 +73,7 @@ def load_teachers(teachers: Teachers, domain: Domain, words: Words) -> PolicyNet
     if own.words != words.words or not np.array_equal(own.vectors, words.vectors):
         raise VbsixError(f"{teachers.folder}: has another vocabulary than the run that it is to teach.")
     policies: list[Any] = [
-        load_best(run, domain_of(run.config, run.folder, domain, run.observation_spec, run.tokens)).policies
-        for run in runs
+        load_best(run, domain_of(run.config, run.folder, domain, run.identity)).policies for run in runs
     ]
     # Networks hold their settings; all have the first run's.
     structure, leaves = jax.tree.structure(policies[0]), [jax.tree.leaves(policy) for policy in policies]

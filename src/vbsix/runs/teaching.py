@@ -28,7 +28,6 @@ from vbsix.runs.folder import (
     Run,
     Start,
     Teachers,
-    domain_of,
     is_staged,
     open_run,
     read_dataset,
@@ -36,6 +35,7 @@ from vbsix.runs.folder import (
     stage_folder,
     warn_about_run,
 )
+from vbsix.runs.identity import domain_of
 from vbsix.runs.loop import Observer
 from vbsix.runs.stages import Ended, Observe, create_stages, plan_stages, train_stages
 from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
@@ -183,7 +183,7 @@ def _continue_each(before: Path, domain: Domain | None) -> Start:
 
     def start(run: Run, dataset: Dataset) -> Mapping[str, np.ndarray]:
         done = open_run(before / run.folder.name)
-        return continue_run(done, domain_of(done.config, done.folder, domain, done.observation_spec))(run, dataset)
+        return continue_run(done, domain_of(done.config, done.folder, domain, done.identity))(run, dataset)
 
     return start
 

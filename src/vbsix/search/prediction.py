@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
-from vbsix.domains.execution import apply_token
+from vbsix.domains.execution import apply_token, to_value
 from vbsix.models.ensemble import Ensemble
 from vbsix.models.heads import policy_head
 from vbsix.models.policy import PolicyNetwork
@@ -52,7 +51,7 @@ class Reading:
     @property
     def denotations(self) -> tuple[Any, ...]:
         """The worlds as Python values where they are JSON, as those of a language in plain Python are."""
-        return tuple(map(_to_value, self.worlds))
+        return tuple(map(to_value, self.worlds))
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Parse:
     @property
     def context(self) -> Any:
         """The world, as a Python value where it is JSON."""
-        return _to_value(self.world)
+        return to_value(self.world)
 
     @property
     def instructions(self) -> tuple[str, ...]:
@@ -108,13 +107,6 @@ class Parse:
 
     def _repr_html_(self) -> str:
         return display_html("parse", self)
-
-
-def _to_value(world: str) -> Any:
-    try:
-        return json.loads(world)
-    except ValueError:  # a text form of the domain's own
-        return world
 
 
 class Predictions(NamedTuple):

@@ -7,7 +7,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vbsix.domains.interning import VALUES, describe_error, freeze
+from vbsix.domains.denotations import freeze
+from vbsix.domains.interning import VALUES, describe_error
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import shorten
 
@@ -131,15 +132,23 @@ class _Snapshot:
     def __init__(self, state: Any):
         self.state, self.text, self.hash = state, repr(state), hash(state)
         try:
-            self.copy = copy.deepcopy(state)
+            copies = [_parts(copy.deepcopy(state)) for _ in range(2)]
         except Exception:  # a state that cannot be copied is compared by its text and its hash
-            self.copy = None
+            copies = [{}, {}]
+        # A part whose copies differ is compared by identity: a map or a graph that states share.
+        self.parts = {name: part for name, part in copies[0].items() if part == copies[1][name]}
 
     def differs(self) -> bool:
         if repr(self.state) != self.text or hash(self.state) != self.hash:
             return True
-        fields = [getattr(one, "__dict__", None) for one in (self.state, self.copy)]
-        return self.copy is not None and (self.state != self.copy or fields[0] != fields[1])
+        parts = _parts(self.state)
+        return any(name not in parts or parts[name] != part for name, part in self.parts.items())
+
+
+def _parts(state: Any) -> dict[Any, Any]:
+    """A state, its items if it is a tuple, and its attributes."""
+    items = dict(enumerate(state)) if isinstance(state, tuple) else {}
+    return {None: state, **items, **getattr(state, "__dict__", {})}
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -1,0 +1,163 @@
+"""Denotations and targets of a plain-Python language: which of them are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from vbsix.utilities.errors import VbsixError
+
+TOLERANCE = 1e-6
+"""How far a number in a denotation may be from the target's, unless the language says otherwise."""
+MOST = 1e300
+"""Larger numbers with fractions count as this one."""
+Number = int | float
+
+
+class Denotations:
+    """Denotations and targets, numbered: a denotation has the number of the target that it matches, if there is one.
+
+    Others have the same number if `freeze` makes them equal. Of several targets within the tolerance, the nearest
+    counts.
+    """
+
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
+        self.tolerance = tolerance
+        self._next = 0
+        self._numbers: dict[Hashable, int] = {}
+        self._targets: dict[Hashable, int] = {}
+        self._by_shape: dict[Hashable, dict[tuple[Number, ...], int]] = {}
+        """The numbers of targets by their shape and the numbers in it."""
+        self._lists: dict[Hashable, tuple[Float[np.ndarray, "targets numbers"], list[tuple[Number, ...]]]] = {}
+        """The same numbers as an array and as a list, once that was needed."""
+        self._need_tolerance = tolerance >= 1
+        """Whether equality by `freeze` is not enough; it is, as long as all numbers are whole."""
+
+    def number(self, denotation: Any) -> int:
+        """The number of a denotation."""
+        frozen = freeze(denotation, self.tolerance)
+        if (number := self._numbers.get(frozen)) is None:
+            number = self._find(denotation, frozen)
+            number = self._numbers[frozen] = self._new() if number < 0 else number
+        return number
+
+    def number_target(self, target: Any) -> tuple[int, bool]:
+        """The number of a target, and whether denotations that match it may have another, as they came before it."""
+        frozen, (shape, numbers) = freeze(target, self.tolerance), split(target)
+        if frozen in self._targets:
+            return self._targets[frozen], False
+        self._need_tolerance |= _has_fraction(numbers)
+        came_late = self._need_tolerance and bool(self._numbers)
+        if came_late:
+            self._numbers.clear()
+        number = self._numbers.get(frozen)
+        number = self._targets[frozen] = self._new() if number is None else number
+        self._by_shape.setdefault(shape, {})[numbers] = number
+        self._lists.pop(shape, None)
+        return number, came_late
+
+    def find(self, denotation: Any) -> int:
+        """The number of the target that a denotation matches; -1 if there is none."""
+        return self._find(denotation, freeze(denotation, self.tolerance))
+
+    def keep(self, wanted: set[int]) -> None:
+        """Forgets all others. Numbers are never given again."""
+        self._numbers, self._targets = (
+            {value: number for value, number in known.items() if number in wanted}
+            for known in (self._numbers, self._targets)
+        )
+        for targets in self._by_shape.values():
+            for numbers in [numbers for numbers, number in targets.items() if number not in wanted]:
+                del targets[numbers]
+        self._by_shape = {shape: targets for shape, targets in self._by_shape.items() if targets}
+        self._lists.clear()
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _find(self, denotation: Any, frozen: Hashable) -> int:
+        if frozen in self._targets:
+            return self._targets[frozen]
+        shape, numbers = split(denotation)
+        self._need_tolerance |= _has_fraction(numbers)
+        targets = self._by_shape.get(shape)
+        if not (self._need_tolerance and numbers and targets):
+            return -1
+        if shape not in self._lists:
+            self._lists[shape] = np.array([list(map(_to_float, known)) for known in targets]), list(targets)
+        array, known = self._lists[shape]
+        distances = np.abs(array - list(map(_to_float, numbers))).max(axis=1)
+        nearest = known[int(np.argmin(distances))]
+        return targets[nearest] if are_near(numbers, nearest, self.tolerance) else -1
+
+
+def freeze(value: Any, tolerance: float = TOLERANCE) -> Hashable:
+    """JSON as something hashable: lists as tuples, objects as the set of their items.
+
+    True is not 1, but 1.0 is. Numbers with fractions are rounded to a tenth of the tolerance.
+    """
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple([freeze(item, tolerance) for item in value])
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, dict):
+        return frozenset((name, freeze(item, tolerance)) for name, item in value.items())
+    if isinstance(value, float):
+        if value != value:
+            raise VbsixError("NaN equals nothing, not even itself")
+        unit = tolerance / 10
+        if not isfinite(value) or not unit or not isfinite(value / unit):
+            return value
+        whole = round(value)
+        return whole if abs(value - whole) <= unit / 2 else round(value / unit) * unit
+    return value
+
+
+def is_match(denotation: Any, target: Any, tolerance: float) -> bool:
+    """Whether a denotation equals a target, with numbers that differ by no more than the tolerance."""
+    (shape, numbers), (wanted_shape, wanted) = split(denotation), split(target)
+    return shape == wanted_shape and are_near(numbers, wanted, tolerance)
+
+
+def are_near(numbers: Sequence[Number], others: Sequence[Number], tolerance: float) -> bool:
+    """Whether each number differs from the other by no more than the tolerance."""
+    return all(_distance(one, other) <= tolerance for one, other in zip(numbers, others, strict=True))
+
+
+def split(value: Any) -> tuple[Hashable, tuple[Number, ...]]:
+    """JSON as a shape, which is what `freeze` gives without the numbers, and the numbers in it."""
+    numbers: list[Number] = []
+    return _shape(value, numbers), tuple(numbers)
+
+
+def _shape(value: Any, numbers: list[Number]) -> Hashable:
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, int | float):
+        numbers.append(value)
+        return float
+    if isinstance(value, list | tuple):
+        return tuple([_shape(item, numbers) for item in value])
+    if isinstance(value, dict):
+        return dict, tuple((name, _shape(value[name], numbers)) for name in sorted(value, key=str))
+    return value
+
+
+def _has_fraction(numbers: Sequence[Number]) -> bool:
+    return any(isinstance(one, float) and not one.is_integer() for one in numbers)
+
+
+def _distance(one: Number, other: Number) -> Number:
+    is_exact = isinstance(one, int) and isinstance(other, int)
+    return abs(one - other) if is_exact else abs(_to_float(one) - _to_float(other))
+
+
+def _to_float(number: Number) -> float:
+    return float(max(-MOST, min(MOST, number)))

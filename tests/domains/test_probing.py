@@ -1,0 +1,129 @@
+"""Random searches for examples, and the advice that follows from them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+
+import pytest
+from training.tiny_config import tiny_config
+
+from vbsix import PythonDomain
+from vbsix.domains import probing
+from vbsix.domains.probing import Trial, advise, probe, summarise
+from vbsix.runs.folder import Run, create_run
+
+
+class Counter:
+    """`add` adds one, `stay` adds nothing; each is a command."""
+
+    tokens = ("add", "stay")
+    max_tokens_per_instruction = 1
+    attributes = {"sum": 40}
+    steps = 0
+
+    def start(self, context):
+        return (context, 0)
+
+    def step(self, state, token):
+        self.steps += 1
+        return (state[0] + (token == "add"), state[1] + 1)
+
+    def instructions_done(self, state):
+        return state[1]
+
+    def denotation(self, state):
+        return state[0]
+
+    def describe(self, state):
+        return {"sum": min(state[0], 39)}
+
+
+def make_trials(count, instructions=1, added=1):
+    return [Trial(str(one), instructions, str(one + added), f"file:{one}") for one in range(count)]
+
+
+def advice(trials, **settings):
+    domain = PythonDomain(Counter)
+    return [one for one in advise(domain, trials, probe(domain, trials), **settings)]
+
+
+def test_commands_that_change_nothing_are_pointed_out_also_with_longer_examples():
+    (single,) = advice(make_trials(9))
+    assert "50% of the commands that were tried change nothing, and no example of one instruction asks" in single.text
+    (longer,) = advice(make_trials(9, instructions=2))
+    assert "0 of 9 examples end where they began, so perhaps no instruction asks for that" in longer.text
+    assert not single.is_wrong and not longer.is_wrong
+
+
+@pytest.mark.parametrize("instructions", [1, 2])
+def test_commands_that_change_nothing_may_be_asked_for(instructions):
+    asked = make_trials(2, instructions, added=0)
+    assert advice(make_trials(9, instructions) + asked) == []
+
+
+def test_examples_that_ask_for_no_change_cannot_be_answered_without_such_commands():
+    trials = [*make_trials(9), *make_trials(3, added=0), *make_trials(2, instructions=2, added=0)]
+    assert advice(trials) == []
+    (refused,) = advice(trials, skips_no_ops=True)
+    assert refused.text.startswith("file:0: the target is what the context gives already, and search.skip_no_ops=true")
+    assert "(3 examples)" in refused.text
+    assert advice(make_trials(9), skips_no_ops=True) == []
+
+
+def test_all_targets_are_compared_with_the_denotations_in_kind():
+    trials = make_trials(2000)
+    odd = Trial("3", 1, '["four"]', "file:odd")
+    trials[1234] = odd
+    domain = PythonDomain(Counter)
+    found = probe(domain, trials)
+    assert (found.unlike, odd in found.missed, found.reached) == ([odd], True, probing.SEARCHED)
+    (wrong,) = [one for one in advise(domain, trials, found) if one.is_wrong]
+    assert wrong.text.startswith("file:odd: the target '[\"four\"]' is unlike any denotation, such as")
+    assert "(1 of 2000 examples)" in wrong.text
+
+
+def test_a_target_of_another_kind_that_is_reached_is_right():
+    class Named(Counter):
+        def denotation(self, state):
+            return {str(state[0]): 1} if state[0] > 1000 else state[0]
+
+    trials = [*make_trials(2000), Trial("2000", 1, '{"2001": 1}', "file:rare")]
+    assert probe(PythonDomain(Named), trials).unlike == []
+
+
+def test_a_search_that_takes_too_long_is_given_up(monkeypatch):
+    class Slow(Counter):
+        max_tokens_per_instruction = 500
+
+        def step(self, state, token):
+            self.steps += 1
+            return (*state, token)  # states never repeat
+
+        def instructions_done(self, state):
+            return 0
+
+    clock = itertools.count()
+    monkeypatch.setattr(probing.time, "monotonic", lambda: next(clock) / 100)
+    domain, trials = PythonDomain(Slow), make_trials(5)
+    found = probe(domain, trials)
+    assert domain.language.steps < 2 * 100 * probing.SECONDS
+    assert (found.searched, found.missed) == (0, [])
+    assert summarise(found) == "No search ended within 5 s."
+    (slow,) = advise(domain, trials, found)
+    assert "not one search ended within 5 s" in slow.text and not slow.is_wrong
+
+
+@pytest.mark.parametrize(
+    ("skips", "told"), [(False, "no example of one instruction asks for that"), (True, "They cannot be answered")]
+)
+def test_a_run_begins_with_this_advice(tmp_path, caplog, skips, told):
+    path = tmp_path / "examples.jsonl"
+    examples = [{"context": one, "instructions": ["add"], "target": one + 1 - skips} for one in range(20)]
+    path.write_text("".join(json.dumps(example) + "\n" for example in examples))
+    settings = {"data__lengths": (0,), "data__evaluation": (0,), "search__skip_no_ops": skips}
+    config = tiny_config("execution-only", domain="counter", **settings)
+    with caplog.at_level(logging.WARNING, "vbsix"):
+        create_run(Run(tmp_path / "run", config, (0,), str(path)), PythonDomain(Counter))
+    assert told in caplog.text
