@@ -52,19 +52,38 @@ def check(
         raise typer.Exit(2)
 
 
+def complete_source() -> list[str]:
+    """The names of data sets, for the shell's completion."""
+    from vbsix.data.download import SOURCES
+
+    return list(SOURCES)
+
+
 @app.command()
 def fetch(
-    out: Annotated[Path, typer.Option(help="Folder that gets scone/*.tsv and glove/glove.6B.100d.txt.")],
+    out: Annotated[Path, typer.Option(help="Folder that gets a folder for each data set, such as scone/ and glove/.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A data set: scone, glove, sail or math; repeat it for several. Default: scone and glove.",
+            autocompletion=complete_source,
+        ),
+    ] = None,
 ) -> None:
-    """Download SCONE and GloVe 6B (860 MB, of which 350 MB are kept), and verify them.
+    """Download SCONE and GloVe 6B (860 MB, of which 350 MB are kept), or the data sets named, and verify them.
 
-    What is there already is not downloaded again. After a broken download, run the command again.
+    What is there already is not downloaded again. After a broken download, run the command again. sail is the SAIL
+    navigation corpus with its maps (GPL-2), math the word problems that come with SVAMP (MIT).
+
+    Example: vbsix data fetch --out data --only sail
     """
-    from vbsix.data.download import fetch
+    from vbsix.data.download import SOURCES, USUAL, fetch
 
-    for path in fetch(out):
+    names = only or USUAL
+    for path in fetch(out, names):
         typer.echo(path)
-    typer.echo(f"SCONE and GloVe are in {out}")
+    verb = "are" if len(names) > 1 else "is"
+    typer.echo(f"{' and '.join(SOURCES[name].title for name in names)} {verb} in {out}")
 
 
 @app.command()

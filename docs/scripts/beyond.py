@@ -1,0 +1,215 @@
+"""Trains and measures what docs/beyond-scone.md reports, and writes `results/beyond/TASK.json`.
+
+Usage: python docs/scripts/beyond.py TASK --data DATA [--seeds N] [--set NAME=VALUE ...]
+
+DATA has the folders `sail`, `math` and `glove`. All folds of a task are trained side by side, as one program, with one
+vocabulary. Accuracy is that of the last step: the fold that is tested has no say in which policy is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shlex
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vbsix.api import choose_config
+from vbsix.config.toml import read_assignments
+from vbsix.data.dataset import Dataset
+from vbsix.data.json_lines import read_json_lines
+from vbsix.data.sail import convert_sail
+from vbsix.data.words import load_vectors
+from vbsix.domains.registry import import_domain
+from vbsix.domains.sail_maps import MAPS
+from vbsix.evaluation.accuracy import WHOLE, Predicted
+from vbsix.evaluation.spurious import is_spurious, predict_longest
+from vbsix.runs.display import create_display
+from vbsix.runs.folder import Run, create_run, read_dataset
+from vbsix.runs.loop import Trained, train_together
+from vbsix.utilities.errors import VbsixError
+from vbsix.utilities.files import write_json
+from vbsix.utilities.jax_settings import prepare_jax
+from vbsix.utilities.machine import environment
+
+ROOT = Path(__file__).parents[2]
+GLOVE = Path("glove/glove.6B.100d.txt")
+MAWPS_FOLDS = 5
+
+
+class Fold(NamedTuple):
+    """Examples to learn from, and others to test."""
+
+    name: str
+    train: Path
+    test: Path
+
+
+class Task(NamedTuple):
+    """A row of the page."""
+
+    domain: str
+    write_folds: Callable[[Path, Path], list[Fold]]
+    """Writes the JSON lines of all folds, given the folder of the data and a folder for them."""
+    settings: Mapping[str, Any]
+    spurious: Callable[[Dataset, Predicted], list[float | None]]
+    """The spurious share of each seed's correct predictions."""
+
+
+def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
+    """Runs a task and writes its result."""
+    prepare_jax()
+    task = TASKS[name]
+    settings = {**task.settings, **read_assignments(assignments)}
+    with tempfile.TemporaryDirectory() as scratch:
+        folds = task.write_folds(data, Path(scratch))
+        runs, datasets = plan(task, folds, data, Path(scratch), range(seeds), settings)
+        with create_display(runs, quiet=False) as observer:
+            trained = train_together(runs, datasets, observer)
+        found = [measure(task, *one) for one in zip(runs, datasets, trained, strict=True)]
+    accuracy, spurious = ({fold.name: one[part] for fold, one in zip(folds, found, strict=True)} for part in (0, 1))
+    result = {
+        "task": name,
+        "accuracy": {
+            **accuracy,
+            "mean": [statistics.mean(of_seed) for of_seed in zip(*accuracy.values(), strict=True)],
+        },
+        "spurious": spurious,
+        "examples": {fold.name: len(own.splits["dev"].rows) for fold, own in zip(folds, datasets, strict=True)},
+        "seeds": list(range(seeds)),
+        "seconds": max(one.seconds for one in trained if isinstance(one, Trained)),
+        "settings": settings,
+        "config": dataclasses.asdict(runs[0].config),
+        "command": shlex.join(["python", "docs/scripts/beyond.py", name, *sys.argv[2:]]),
+        "date": datetime.now(UTC).date().isoformat(),
+        **environment(),
+    }
+    result["config"]["data"].update(vectors=GLOVE.name, dev_file="")
+    write_json(ROOT / "results" / "beyond" / f"{name}.json", result)
+    print(json.dumps(result["accuracy"]), json.dumps(spurious))
+
+
+def plan(
+    task: Task, folds: Sequence[Fold], data: Path, scratch: Path, seeds: range, settings: Mapping[str, Any]
+) -> tuple[list[Run], list[Dataset]]:
+    """A run for each fold, all with the vocabulary of all folds."""
+    domain = import_domain(task.domain)
+    rows = [row for path in {path for fold in folds for path in fold[1:]} for row in read_json_lines(path, domain)]
+    texts = sorted({utterance for row in rows for utterance in row.utterances})
+    words = load_vectors(data / GLOVE, texts).with_oov(texts, 1)
+    runs, datasets = [], []
+    for fold in folds:
+        own = {**settings, "data.dev_file": str(fold.test), "data.vectors": str(data / GLOVE)}
+        config = choose_config(task.domain, str(fold.train), None, None, None, None, own)
+        config = dataclasses.replace(
+            config, domain=domain.name, run=dataclasses.replace(config.run, evaluate_every=config.training.steps)
+        )
+        run = Run(scratch / "runs" / fold.name, config, tuple(seeds), str(fold.train))
+        runs.append(run)
+        datasets.append(read_dataset(run, domain, words))
+        create_run(run, domain, words, datasets[-1])
+    if any(own.words.words != datasets[0].words.words for own in datasets):
+        raise VbsixError(f"{task.domain}: the folds differ in their words, so that they cannot share a program.")
+    return runs, datasets
+
+
+def measure(task: Task, run: Run, dataset: Dataset, trained: Trained | VbsixError) -> tuple[list, list]:
+    """Accuracy and spurious share of each seed on the fold that was left out."""
+    if isinstance(trained, VbsixError):
+        raise trained
+    predicted = predict_longest(dataset, trained.learners.evaluated, run.config)["dev"]
+    return trained.accuracies["dev"][WHOLE], task.spurious(dataset, predicted)
+
+
+# SAIL: train on two maps, test on the third.
+
+
+def sentences(data: Path, out: Path) -> list[Fold]:
+    return _maps("sentences", data, out)
+
+
+def sequences(data: Path, out: Path) -> list[Fold]:
+    return _maps("sequences", data, out)
+
+
+def _maps(kind: str, data: Path, out: Path) -> list[Fold]:
+    convert_sail(data / "sail", out)
+    return [Fold(name, out / f"{kind}-without-{name}.jsonl", out / f"{kind}-{name}.jsonl") for name in MAPS]
+
+
+def wrong_on_the_way(dataset: Dataset, predicted: Predicted) -> list[float | None]:
+    """Of the correct predictions for several instructions, those with a wrong pose in between."""
+    rows = dataset.splits["dev"].rows
+    known = np.array([len(row.utterances) > 1 and None not in row.worlds for row in rows])
+    shares = []
+    for right, correct in zip(predicted.right, predicted.correct, strict=True):
+        counted = [
+            is_spurious(right[place, : len(rows[place].utterances)].tolist())
+            for place in np.flatnonzero(known & correct)
+        ]
+        shares.append(statistics.mean(map(bool, counted)) if counted else None)
+    return shares
+
+
+def not_known(dataset: Dataset, predicted: Predicted) -> list[float | None]:
+    """For tasks whose spurious programs nothing shows: a sentence's one program has nothing on the way."""
+    return [None] * len(predicted.tokens)
+
+
+# Word problems: the folds as they are distributed.
+
+
+def mawps(data: Path, out: Path) -> list[Fold]:
+    return [_problems(f"cv_mawps-fold{number}", data, out) for number in range(MAWPS_FOLDS)]
+
+
+def svamp(data: Path, out: Path) -> list[Fold]:
+    return [_problems("mawps-asdiv-a_svamp", data, out)]
+
+
+def _problems(name: str, data: Path, out: Path) -> Fold:
+    import word_problems
+
+    paths = []
+    for split in ("train", "dev"):
+        examples = word_problems.read_problems(str(data / "math" / f"{name}-{split}.csv"))
+        paths.append(out / f"{name}-{split}.jsonl")
+        paths[-1].write_text("".join(json.dumps(example) + "\n" for example in examples), encoding="utf-8")
+    return Fold(name, *paths)
+
+
+MATH = {
+    "data.max_words": 60,
+    "training.batch": 16,
+    "training.learning_rate": 0.002,
+    "training.decay_share": 0.3,
+    "training.dropout": 0.3,
+    "training.length_penalty": 0.5,
+    "training.policy_states": 64,
+    "search.beam": 16,
+}
+SAIL = {**MATH, "data.max_words": 30}
+TASKS = {
+    "sail-sentences": Task("sail", sentences, {**SAIL, "training.steps": 1500}, not_known),
+    "sail-sequences": Task("sail", sequences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),
+    "mawps": Task("word_problems:WordProblems", mawps, {**MATH, "training.steps": 1500}, not_known),
+    "svamp": Task("word_problems:WordProblems", svamp, {**MATH, "training.steps": 3000}, not_known),
+}
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "examples" / "math"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    given = parser.parse_args()
+    main(given.task, given.data, given.seeds, given.set)
