@@ -9,8 +9,10 @@ vocabulary. Accuracy is that of the last step: the fold that is tested has no sa
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
 import json
+import operator
 import shlex
 import statistics
 import sys
@@ -41,8 +43,12 @@ from vbsix.utilities.jax_settings import prepare_jax
 from vbsix.utilities.machine import environment
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "examples" / "math"))
+import word_problems  # noqa: E402
+
 GLOVE = Path("glove/glove.6B.100d.txt")
-MAWPS_FOLDS = 5
+MAWPS_FOLDS, DRAWS = 5, 3
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
 class Fold(NamedTuple):
@@ -60,8 +66,8 @@ class Task(NamedTuple):
     write_folds: Callable[[Path, Path], list[Fold]]
     """Writes the JSON lines of all folds, given the folder of the data and a folder for them."""
     settings: Mapping[str, Any]
-    spurious: Callable[[Dataset, Predicted], list[float | None]]
-    """The spurious share of each seed's correct predictions."""
+    spurious: Callable[[Path, Dataset, Predicted], list[float | None]]
+    """The spurious share of each seed's correct predictions, given the file that was tested; None where unknown."""
 
 
 def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
@@ -74,7 +80,7 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
         runs, datasets = plan(task, folds, data, Path(scratch), range(seeds), settings)
         with create_display(runs, quiet=False) as observer:
             trained = train_together(runs, datasets, observer)
-        found = [measure(task, *one) for one in zip(runs, datasets, trained, strict=True)]
+        found = [measure(task, *one) for one in zip(folds, runs, datasets, trained, strict=True)]
     accuracy, spurious = ({fold.name: one[part] for fold, one in zip(folds, found, strict=True)} for part in (0, 1))
     result = {
         "task": name,
@@ -121,12 +127,12 @@ def plan(
     return runs, datasets
 
 
-def measure(task: Task, run: Run, dataset: Dataset, trained: Trained | VbsixError) -> tuple[list, list]:
+def measure(task: Task, fold: Fold, run: Run, dataset: Dataset, trained: Trained | VbsixError) -> tuple[list, list]:
     """Accuracy and spurious share of each seed on the fold that was left out."""
     if isinstance(trained, VbsixError):
         raise trained
     predicted = predict_longest(dataset, trained.learners.evaluated, run.config)["dev"]
-    return trained.accuracies["dev"][WHOLE], task.spurious(dataset, predicted)
+    return trained.accuracies["dev"][WHOLE], task.spurious(fold.test, dataset, predicted)
 
 
 # SAIL: train on two maps, test on the third.
@@ -145,8 +151,11 @@ def _maps(kind: str, data: Path, out: Path) -> list[Fold]:
     return [Fold(name, out / f"{kind}-without-{name}.jsonl", out / f"{kind}-{name}.jsonl") for name in MAPS]
 
 
-def wrong_on_the_way(dataset: Dataset, predicted: Predicted) -> list[float | None]:
-    """Of the correct predictions for several instructions, those with a wrong pose in between."""
+def wrong_on_the_way(test: Path, dataset: Dataset, predicted: Predicted) -> list[float | None]:
+    """Of the correct predictions for several sentences, those with a wrong pose after one of them.
+
+    Nothing shows this of a single sentence.
+    """
     rows = dataset.splits["dev"].rows
     known = np.array([len(row.utterances) > 1 and None not in row.worlds for row in rows])
     shares = []
@@ -157,11 +166,6 @@ def wrong_on_the_way(dataset: Dataset, predicted: Predicted) -> list[float | Non
         ]
         shares.append(statistics.mean(map(bool, counted)) if counted else None)
     return shares
-
-
-def not_known(dataset: Dataset, predicted: Predicted) -> list[float | None]:
-    """For tasks whose spurious programs nothing shows: a sentence's one program has nothing on the way."""
-    return [None] * len(predicted.tokens)
 
 
 # Word problems: the folds as they are distributed.
@@ -176,14 +180,79 @@ def svamp(data: Path, out: Path) -> list[Fold]:
 
 
 def _problems(name: str, data: Path, out: Path) -> Fold:
-    import word_problems
-
     paths = []
     for split in ("train", "dev"):
-        examples = word_problems.read_problems(str(data / "math" / f"{name}-{split}.csv"))
+        csv_file = data / "math" / f"{name}-{split}.csv"
+        examples = word_problems.read_problems(str(csv_file))
         paths.append(out / f"{name}-{split}.jsonl")
         paths[-1].write_text("".join(json.dumps(example) + "\n" for example in examples), encoding="utf-8")
+        paths[-1].with_suffix(".csv").write_bytes(csv_file.read_bytes())
     return Fold(name, *paths)
+
+
+def unlike_the_equation(test: Path, dataset: Dataset, predicted: Predicted) -> list[float | None]:
+    """Of the correct predictions, those that differ from the annotated equation when the numbers are others.
+
+    The equations are read for this alone.
+    """
+    problems = read_equations(test.with_suffix(".csv"))
+    shares = []
+    for tokens, correct in zip(predicted.tokens, predicted.correct, strict=True):
+        wrong = []
+        for place in np.flatnonzero(correct):
+            numbers, equation = problems[int(dataset.splits["dev"].rows[place].id) - 1]
+            program = [dataset.domain.tokens[token] for token in tokens[place] if token >= 0]
+            wrong.append(not agree(program, equation, numbers))
+        shares.append(statistics.mean(wrong) if wrong else None)
+    return shares
+
+
+def read_equations(path: Path) -> list[tuple[list[float], list[str]]]:
+    """The numbers and the equation, in prefix notation, of each problem."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [([*map(float, row["Numbers"].split())], row["Equation"].split()) for row in csv.DictReader(file)]
+
+
+def agree(program: Sequence[str], equation: Sequence[str], numbers: Sequence[float]) -> bool:
+    """Whether a program and an equation have the same value when each number is a little larger, equal ones equally."""
+    random = np.random.default_rng(0)
+    for _ in range(DRAWS):
+        larger = {number: number * random.uniform(1, 1.05) for number in dict.fromkeys(numbers)}
+        others = [larger[number] for number in numbers]
+        if not np.isclose(run(program, others), evaluate(equation, others), rtol=1e-9):
+            return False
+    return True
+
+
+def run(program: Sequence[str], numbers: Sequence[float]) -> float:
+    """The value of a program for the word problems, negative or not."""
+    *tokens, answer = program
+    assert answer == "answer"
+    stack: list[float] = []
+    for token in tokens:
+        if token in OPERATIONS:
+            right, left = stack.pop(), stack.pop()
+            stack.append(OPERATIONS[token](left, right))
+        else:
+            stack.append(
+                word_problems.CONSTANTS[token] if token in word_problems.CONSTANTS else _number(token, numbers)
+            )
+    return stack[-1]
+
+
+def evaluate(equation: Sequence[str], numbers: Sequence[float]) -> float:
+    """The value of an equation in prefix notation."""
+    stack: list[float] = []
+    for token in reversed(equation):
+        if token in OPERATIONS:
+            stack.append(OPERATIONS[token](stack.pop(), stack.pop()))
+        else:
+            stack.append(_number(token, numbers) if token.startswith("number") else float(token))
+    return stack[-1]
+
+
+def _number(slot: str, numbers: Sequence[float]) -> float:
+    return numbers[word_problems.NUMBERS.index(slot)]
 
 
 MATH = {
@@ -198,14 +267,13 @@ MATH = {
 }
 SAIL = {**MATH, "data.max_words": 30}
 TASKS = {
-    "sail-sentences": Task("sail", sentences, {**SAIL, "training.steps": 1500}, not_known),
+    "sail-sentences": Task("sail", sentences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),
     "sail-sequences": Task("sail", sequences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),
-    "mawps": Task("word_problems:WordProblems", mawps, {**MATH, "training.steps": 1500}, not_known),
-    "svamp": Task("word_problems:WordProblems", svamp, {**MATH, "training.steps": 3000}, not_known),
+    "mawps": Task("word_problems:WordProblems", mawps, {**MATH, "training.steps": 1500}, unlike_the_equation),
+    "svamp": Task("word_problems:WordProblems", svamp, {**MATH, "training.steps": 3000}, unlike_the_equation),
 }
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "examples" / "math"))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--data", type=Path, required=True)

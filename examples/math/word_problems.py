@@ -1,8 +1,9 @@
 """Arithmetic word problems, learned from their answers alone: a domain in plain Python.
 
 `python word_problems.py problems.csv > problems.jsonl` reads a file with the columns `Question`, `Numbers` and
-`Answer`, as distributed with SVAMP. `vbsix train word_problems:WordProblems --data problems.jsonl` learns from the
-result. The column `Equation` is not read.
+`Answer`, as distributed with SVAMP. Without `Numbers`, they are taken from the question. The column `Equation` is not
+read. `vbsix train word_problems:WordProblems --data problems.jsonl --out run` learns from the result, and
+`python word_problems.py --ask run "Ann has 8 cups and gets 2. How many has she?"` answers a question.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import json
 import sys
 from typing import NamedTuple
 
-NUMBERS = tuple(f"number{place}" for place in range(8))
+import vbsix
+from vbsix.data.numbers import SLOT, numbers_to_slots
+
+NUMBERS = tuple(map(SLOT.format, range(8)))
 CONSTANTS = {"1": 1.0, "2": 2.0, "7": 7.0, "12": 12.0, "60": 60.0, "100": 100.0}
 OPERATORS = ("+", "-", "*", "/")
 MOST_ON_STACK = 4
@@ -127,25 +131,40 @@ def read_problems(path: str):
     """The problems of a CSV file as examples. Raises `ValueError` with file and line."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
-        lacking = {"Question", "Numbers", "Answer"} - set(rows.fieldnames or ())
+        lacking = {"Question", "Answer"} - set(rows.fieldnames or ())
         if lacking:
             raise ValueError(f"{path}: no column {', '.join(sorted(lacking))} in the first line")
         for number, row in enumerate(rows, start=1):
             try:
-                numbers = [float(text) for text in row["Numbers"].split()]
+                question, numbers = row["Question"], row.get("Numbers")
+                if "Numbers" in row:
+                    numbers = [float(text) for text in numbers.split()]
+                else:
+                    question, numbers = numbers_to_slots(question)
                 answer = to_answer(float(row["Answer"]))
                 WordProblems().start(numbers)
             except (ValueError, AttributeError, TypeError) as error:
                 raise ValueError(f"{path}:{rows.line_num}: {error}") from None
-            yield {"id": number, "context": numbers, "instructions": [row["Question"].lower()], "target": answer}
+            yield {"id": number, "context": numbers, "instructions": [question.lower()], "target": answer}
+
+
+def ask(run: str, question: str) -> str:
+    """The program that a trained parser gives a question, and its answer."""
+    text, numbers = numbers_to_slots(question)
+    parser = vbsix.load(run, domain=vbsix.PythonDomain(WordProblems))
+    readings = parser.parse(numbers, [text.lower()]).readings
+    return f"{readings[0].commands[0]} = {readings[0].denotations[0]}" if readings else "no program found"
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python word_problems.py FILE.csv ... > problems.jsonl")
     try:
-        for path in sys.argv[1:]:
-            for example in read_problems(path):
-                print(json.dumps(example))
-    except (OSError, ValueError) as error:
+        if len(sys.argv) == 4 and sys.argv[1] == "--ask":
+            print(ask(*sys.argv[2:]))
+        elif len(sys.argv) > 1 and sys.argv[1] != "--ask":
+            for path in sys.argv[1:]:
+                for example in read_problems(path):
+                    print(json.dumps(example))
+        else:
+            sys.exit('usage: word_problems.py FILE.csv ... > problems.jsonl, or word_problems.py --ask RUN "QUESTION"')
+    except (OSError, ValueError, vbsix.VbsixError) as error:
         sys.exit(str(error))

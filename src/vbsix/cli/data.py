@@ -88,19 +88,22 @@ def fetch(
 
 @app.command()
 def sail(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus: *.settrc and map-*.xml.")],
     out: Annotated[Path, typer.Option(help="Folder that the JSON lines are written to.")],
 ) -> None:
     """Write the SAIL navigation corpus as JSON lines, for leave-one-map-out cross-validation.
 
+    The corpus is read where the domain sail finds its maps: in sail/ of the folder that VBSIX_DATA names, or else of
+    data/, where `vbsix data fetch --only sail --out data` puts it.
+
     For each map: sentences-MAP.jsonl and sequences-MAP.jsonl to be evaluated on, sentences-without-MAP.jsonl and
     sequences-without-MAP.jsonl, of the other two maps, to learn from.
 
-    Example: vbsix data sail data/sail --out sail
+    Example: vbsix data sail --out sail
     """
     from vbsix.data.sail import convert_sail
+    from vbsix.domains.sail_maps import sail_folder
 
-    for path in convert_sail(folder, out):
+    for path in convert_sail(sail_folder(), out):
         typer.echo(path)
 
 
