@@ -2,8 +2,8 @@
 
 A block of a file is one sequence: an id, a line `y=START map=MAP x=GOAL` with the numbers of two intersections, then a
 sentence and its trace in turn, where a trace is `ACTION(x,y,heading);...;(x, y, heading)`. Some traces end elsewhere
-than at the goal. The target is where they end. Nothing learns from the actions; the poses after all sentences but the last
-are written as `targets`, which show spurious programs alone.
+than at the goal. The target is where they end. Nothing learns from the actions; the poses after all sentences but the
+last are written as `targets`, which show spurious programs alone.
 """
 
 from __future__ import annotations
