@@ -23,6 +23,7 @@ import vbsix
 from vbsix.cli import app, main
 from vbsix.config.presets import METHODS, preset
 from vbsix.config.schema import Config, to_settings
+from vbsix.domains.names import FROM_FILES
 from vbsix.reproduction import page, paper
 from vbsix.training.step import create_learner, train_step
 
@@ -85,6 +86,12 @@ def values_of(term: str) -> list[float]:
     if kind == "spurious":
         run, split = names
         return [100 * share for share in result(run)["spurious"][split] if share is not None]
+    if kind == "beyond":
+        task, *what, fold = names
+        return [100 * share for share in result(f"beyond/{task}")[" ".join(what)][fold]]
+    if kind == "ceiling":
+        data, *what = names
+        return [result("beyond/ceilings")[data][" ".join(what)]]
     run, length = names
     measured = result(run) if kind in ("test", "dev", "held-out") else result(run)[kind]
     return [100 * share for share in measured["accuracy"]["test" if kind in ("best", "ensemble") else kind][length]]
@@ -127,6 +134,17 @@ def test_the_readme_shows_the_run_that_is_best_on_dev():
         best = max(of_domain, key=lambda run: statistics.mean(result(run)["accuracy"]["dev"]["5"]))
         kind = "test" if "test" in result(best)["accuracy"] else "best"
         assert f"<!-- = {kind} {best} 5 -->" in row and f"<!-- = ensemble {best} 5 -->" in row
+
+
+def test_every_domain_and_every_example_is_documented():
+    text = "".join(read(path) for path in PAGES)
+    names = [*vbsix.available_domains(), *FROM_FILES]
+    assert [name for name in names if f"`{name}`" not in text and f"*{name}*" not in text] == []
+    folders = [
+        path.name for path in (ROOT / "examples").iterdir() if path.is_dir() and not path.name.startswith((".", "_"))
+    ]
+    examples = read(DOCS / "examples.md")
+    assert [name for name in folders if f"`examples/{name}`" not in examples] == []
 
 
 # Generated pages

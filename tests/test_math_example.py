@@ -96,7 +96,7 @@ def test_the_reader_takes_questions_numbers_and_answers_only(module, domain, tmp
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no column Answer, Numbers, Question in the first line"),
+        ("", "no column Answer, Question in the first line"),
         ("Question,Numbers\nWhat ?,1\n", "no column Answer in the first line"),
         (HEADER + "What ?,1 two,,3\n", "problems.csv:2: could not convert"),
         (HEADER + "What ?,1 2,,three\n", "problems.csv:2: could not convert"),

@@ -12,7 +12,6 @@ import argparse
 import csv
 import dataclasses
 import json
-import operator
 import shlex
 import statistics
 import sys
@@ -26,14 +25,14 @@ import numpy as np
 
 from vbsix.api import choose_config
 from vbsix.config.toml import read_assignments
-from vbsix.data.dataset import Dataset
+from vbsix.data.dataset import Dataset, Split
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.sail import convert_sail
 from vbsix.data.words import load_vectors
 from vbsix.domains.registry import import_domain
 from vbsix.domains.sail_maps import MAPS
-from vbsix.evaluation.accuracy import WHOLE, Predicted
-from vbsix.evaluation.spurious import is_spurious, predict_longest
+from vbsix.evaluation.accuracy import Predicted
+from vbsix.evaluation.spurious import Shares, is_spurious, predict_longest
 from vbsix.runs.display import create_display
 from vbsix.runs.folder import Run, create_run, read_dataset
 from vbsix.runs.loop import Trained, train_together
@@ -41,6 +40,7 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import write_json
 from vbsix.utilities.jax_settings import prepare_jax
 from vbsix.utilities.machine import environment
+from vbsix.utilities.numbers import mean
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "math"))
@@ -48,7 +48,6 @@ import word_problems  # noqa: E402
 
 GLOVE = Path("glove/glove.6B.100d.txt")
 MAWPS_FOLDS, DRAWS = 5, 3
-OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
 class Fold(NamedTuple):
@@ -57,6 +56,8 @@ class Fold(NamedTuple):
     name: str
     train: Path
     test: Path
+    sequences: Path | None = None
+    """Sequences of the instructions that are learned one by one, to be tested too."""
 
 
 class Task(NamedTuple):
@@ -66,7 +67,7 @@ class Task(NamedTuple):
     write_folds: Callable[[Path, Path], list[Fold]]
     """Writes the JSON lines of all folds, given the folder of the data and a folder for them."""
     settings: Mapping[str, Any]
-    spurious: Callable[[Path, Dataset, Predicted], list[float | None]]
+    spurious: Callable[[Path, Dataset, Predicted], Shares]
     """The spurious share of each seed's correct predictions, given the file that was tested; None where unknown."""
 
 
@@ -81,14 +82,12 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
         with create_display(runs, quiet=False) as observer:
             trained = train_together(runs, datasets, observer)
         found = [measure(task, *one) for one in zip(folds, runs, datasets, trained, strict=True)]
-    accuracy, spurious = ({fold.name: one[part] for fold, one in zip(folds, found, strict=True)} for part in (0, 1))
+    measured = {what: {fold.name: one[what] for fold, one in zip(folds, found, strict=True)} for what in found[0]}
+    for by_fold in measured.values():
+        by_fold["mean"] = [mean(of_seed) for of_seed in zip(*by_fold.values(), strict=True)]
     result = {
         "task": name,
-        "accuracy": {
-            **accuracy,
-            "mean": [statistics.mean(of_seed) for of_seed in zip(*accuracy.values(), strict=True)],
-        },
-        "spurious": spurious,
+        **measured,
         "examples": {fold.name: len(own.splits["dev"].rows) for fold, own in zip(folds, datasets, strict=True)},
         "seeds": list(range(seeds)),
         "seconds": max(one.seconds for one in trained if isinstance(one, Trained)),
@@ -100,7 +99,7 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
     }
     result["config"]["data"].update(vectors=GLOVE.name, dev_file="")
     write_json(ROOT / "results" / "beyond" / f"{name}.json", result)
-    print(json.dumps(result["accuracy"]), json.dumps(spurious))
+    print(json.dumps(measured, indent=1))
 
 
 def plan(
@@ -108,7 +107,7 @@ def plan(
 ) -> tuple[list[Run], list[Dataset]]:
     """A run for each fold, all with the vocabulary of all folds."""
     domain = import_domain(task.domain)
-    rows = [row for path in {path for fold in folds for path in fold[1:]} for row in read_json_lines(path, domain)]
+    rows = [row for path in {path for fold in folds for path in fold[1:3]} for row in read_json_lines(path, domain)]
     texts = sorted({utterance for row in rows for utterance in row.utterances})
     words = load_vectors(data / GLOVE, texts).with_oov(texts, 1)
     runs, datasets = [], []
@@ -127,22 +126,35 @@ def plan(
     return runs, datasets
 
 
-def measure(task: Task, fold: Fold, run: Run, dataset: Dataset, trained: Trained | VbsixError) -> tuple[list, list]:
+def measure(task: Task, fold: Fold, run: Run, dataset: Dataset, trained: Trained | VbsixError) -> dict[str, Shares]:
     """Accuracy and spurious share of each seed on the fold that was left out."""
     if isinstance(trained, VbsixError):
         raise trained
-    predicted = predict_longest(dataset, trained.learners.evaluated, run.config)["dev"]
-    return trained.accuracies["dev"][WHOLE], task.spurious(fold.test, dataset, predicted)
+    tests = {"": dataset}
+    if fold.sequences:
+        rows = read_json_lines(fold.sequences, dataset.domain)
+        tests["sequences "] = dataclasses.replace(dataset, splits={"dev": Split(rows)})
+    found: dict[str, Shares] = {}
+    for kind, tested in tests.items():
+        predicted = predict_longest(tested, trained.learners.evaluated, run.config)["dev"]
+        found[f"{kind}accuracy"] = predicted.correct.mean(axis=1).tolist()
+        found[f"{kind}spurious"] = task.spurious(fold.test, tested, predicted)
+    return found
 
 
 # SAIL: train on two maps, test on the third.
 
 
 def sentences(data: Path, out: Path) -> list[Fold]:
-    return _maps("sentences", data, out)
+    """A sentence each. Whole sequences are tested with the policies that learned from sentences."""
+    return [
+        fold._replace(sequences=sequence.test)
+        for fold, sequence in zip(_maps("sentences", data, out), _maps("sequences", data, out), strict=True)
+    ]
 
 
 def sequences(data: Path, out: Path) -> list[Fold]:
+    """Whole sequences, of which the last pose is known."""
     return _maps("sequences", data, out)
 
 
@@ -151,7 +163,7 @@ def _maps(kind: str, data: Path, out: Path) -> list[Fold]:
     return [Fold(name, out / f"{kind}-without-{name}.jsonl", out / f"{kind}-{name}.jsonl") for name in MAPS]
 
 
-def wrong_on_the_way(test: Path, dataset: Dataset, predicted: Predicted) -> list[float | None]:
+def wrong_on_the_way(test: Path, dataset: Dataset, predicted: Predicted) -> Shares:
     """Of the correct predictions for several sentences, those with a wrong pose after one of them.
 
     Nothing shows this of a single sentence.
@@ -190,7 +202,7 @@ def _problems(name: str, data: Path, out: Path) -> Fold:
     return Fold(name, *paths)
 
 
-def unlike_the_equation(test: Path, dataset: Dataset, predicted: Predicted) -> list[float | None]:
+def unlike_the_equation(test: Path, dataset: Dataset, predicted: Predicted) -> Shares:
     """Of the correct predictions, those that differ from the annotated equation when the numbers are others.
 
     The equations are read for this alone.
@@ -230,9 +242,9 @@ def run(program: Sequence[str], numbers: Sequence[float]) -> float:
     assert answer == "answer"
     stack: list[float] = []
     for token in tokens:
-        if token in OPERATIONS:
+        if token in word_problems.OPERATIONS:
             right, left = stack.pop(), stack.pop()
-            stack.append(OPERATIONS[token](left, right))
+            stack.append(word_problems.OPERATIONS[token](left, right))
         else:
             stack.append(
                 word_problems.CONSTANTS[token] if token in word_problems.CONSTANTS else _number(token, numbers)
@@ -244,8 +256,8 @@ def evaluate(equation: Sequence[str], numbers: Sequence[float]) -> float:
     """The value of an equation in prefix notation."""
     stack: list[float] = []
     for token in reversed(equation):
-        if token in OPERATIONS:
-            stack.append(OPERATIONS[token](stack.pop(), stack.pop()))
+        if token in word_problems.OPERATIONS:
+            stack.append(word_problems.OPERATIONS[token](stack.pop(), stack.pop()))
         else:
             stack.append(_number(token, numbers) if token.startswith("number") else float(token))
     return stack[-1]
@@ -257,15 +269,15 @@ def _number(slot: str, numbers: Sequence[float]) -> float:
 
 MATH = {
     "data.max_words": 60,
-    "training.batch": 16,
-    "training.learning_rate": 0.002,
+    "training.batch": 32,
+    "training.learning_rate": 0.003,
     "training.decay_share": 0.3,
-    "training.dropout": 0.3,
-    "training.length_penalty": 0.5,
-    "training.policy_states": 64,
+    "training.dropout": 0.1,
+    "training.policy_states": 48,
     "search.beam": 16,
+    "run.log_every": 50,
 }
-SAIL = {**MATH, "data.max_words": 30}
+SAIL = {**MATH, "data.max_words": 30, "training.batch": 16, "training.policy_states": 64}
 TASKS = {
     "sail-sentences": Task("sail", sentences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),
     "sail-sequences": Task("sail", sequences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),

@@ -78,7 +78,7 @@ Tree = str | tuple[str, "Tree", "Tree"]
 def parse(equation: Sequence[str]) -> tuple[Tree, Sequence[str]]:
     """The tree of an equation in prefix notation, and the tokens behind it."""
     first, rest = equation[0], equation[1:]
-    if first not in beyond.OPERATIONS:
+    if first not in word_problems.OPERATIONS:
         return first, rest
     left, rest = parse(rest)
     right, rest = parse(rest)
@@ -94,12 +94,12 @@ def programs(tree: Tree, numbers: Sequence[float]) -> Iterator[list[str]]:
         else:
             yield from ([name] for name, constant in word_problems.CONSTANTS.items() if constant == float(tree))
         return
-    operator, left, right = tree
+    operation, left, right = tree
     for one in programs(left, numbers):
         for other in programs(right, numbers):
-            yield [*one, *other, operator]
-            if operator in "+*":
-                yield [*other, *one, operator]
+            yield [*one, *other, operation]
+            if operation in word_problems.WordProblems.commutative:
+                yield [*other, *one, operation]
 
 
 if __name__ == "__main__":

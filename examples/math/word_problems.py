@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import csv
 import json
+import operator
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import vbsix
@@ -18,8 +20,10 @@ from vbsix.data.numbers import SLOT, numbers_to_slots
 
 NUMBERS = tuple(map(SLOT.format, range(8)))
 CONSTANTS = {"1": 1.0, "2": 2.0, "7": 7.0, "12": 12.0, "60": 60.0, "100": 100.0}
-OPERATORS = ("+", "-", "*", "/")
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 MOST_ON_STACK = 4
+PLACES = ("top", "second", "third")
+"""The places of the stack that the networks see."""
 DECIMALS = 2
 """Answers are compared after rounding to this many decimals, because the data rounds its own."""
 
@@ -35,22 +39,23 @@ class State(NamedTuple):
     numbers: tuple[float, ...]
     stack: tuple[Entry, ...] = ()
     used: frozenset[str] = frozenset()
-    operators: int = 0
+    operations: int = 0
     is_done: bool = False
 
 
 class WordProblems:
     """A stack language: `number0 number1 + answer`. Each number of the question is used at most once."""
 
-    tokens = (*NUMBERS, *CONSTANTS, *OPERATORS, "answer")
     max_tokens_per_instruction = 2 * MOST_ON_STACK
-    attributes = {
-        "top": (*NUMBERS, *CONSTANTS, *OPERATORS),
-        "second": (*NUMBERS, *CONSTANTS, *OPERATORS),
-        "third": (*NUMBERS, *CONSTANTS, *OPERATORS),
-        "depth": MOST_ON_STACK + 1,
-        "operators": MOST_ON_STACK,
-    }
+    constants = CONSTANTS
+    operations = OPERATIONS
+    commutative = ("+", "*")
+    """Operations for which one order of the numbers is enough."""
+
+    def __init__(self):
+        names = (*NUMBERS, *self.constants, *self.operations)
+        self.tokens = (*names, "answer")
+        self.attributes = {**dict.fromkeys(PLACES, names), "depth": MOST_ON_STACK + 1, "operations": MOST_ON_STACK}
 
     def start(self, context):
         if not isinstance(context, list) or not 1 <= len(context) <= len(NUMBERS):
@@ -60,37 +65,36 @@ class WordProblems:
     def valid_tokens(self, state):
         if state.is_done:
             return ()
-        pushed = (*NUMBERS[: len(state.numbers)], *CONSTANTS)
-        return (*pushed, *OPERATORS, "answer") if state.stack else pushed
+        pushed = (*NUMBERS[: len(state.numbers)], *self.constants)
+        return (*pushed, *self.operations, "answer") if state.stack else pushed
 
     def step(self, state, token):
         if state.is_done:
             return None
         if token == "answer":
-            return state._replace(is_done=True) if state.operators and len(state.stack) == 1 else None
-        return self.apply(state, token) if token in OPERATORS else self.push(state, token)
+            return state._replace(is_done=True) if state.operations and len(state.stack) == 1 else None
+        return self.apply(state, token) if token in self.operations else self.push(state, token)
 
     def push(self, state, token):
         place = NUMBERS.index(token) if token in NUMBERS else None
         if place is not None and place >= len(state.numbers):
             return None
         # A stack that can still come down to one value within the limit on tokens.
-        if token in state.used or len(state.stack) + state.operators >= MOST_ON_STACK:
+        if token in state.used or len(state.stack) + state.operations >= MOST_ON_STACK:
             return None
-        value = CONSTANTS[token] if place is None else state.numbers[place]
+        value = self.constants[token] if place is None else state.numbers[place]
         return state._replace(stack=(*state.stack, Entry(value, token)), used=state.used | {token})
 
-    def apply(self, state, operator):
+    def apply(self, state, name):
         if len(state.stack) < 2:
             return None
         *below, left, right = state.stack
-        # One order is enough where the order makes no difference.
-        if operator in "+*" and left.token in NUMBERS and right.token in NUMBERS and left.token > right.token:
+        if name in self.commutative and left.token in NUMBERS and right.token in NUMBERS and left.token > right.token:
             return None
-        value = calculate(left.value, operator, right.value)
+        value = calculate(self.operations[name], left.value, right.value)
         if value is None:
             return None
-        return state._replace(stack=(*below, Entry(value, operator)), operators=state.operators + 1)
+        return state._replace(stack=(*below, Entry(value, name)), operations=state.operations + 1)
 
     def instructions_done(self, state):
         return int(state.is_done)
@@ -99,26 +103,16 @@ class WordProblems:
         return to_answer(state.stack[-1].value) if state.is_done else None
 
     def describe(self, state):
-        top, second, third = ([entry.token for entry in state.stack[::-1]] + [None] * 3)[:3]
-        return {
-            "top": top,
-            "second": second,
-            "third": third,
-            "depth": len(state.stack),
-            "operators": min(state.operators, MOST_ON_STACK - 1),
-        }
+        seen = dict(zip(PLACES, (entry.token for entry in state.stack[::-1]), strict=False))
+        return {**seen, "depth": len(state.stack), "operations": min(state.operations, MOST_ON_STACK - 1)}
 
 
-def calculate(left: float, operator: str, right: float) -> float | None:
+def calculate(operation: Callable[[float, float], float], left: float, right: float) -> float | None:
     """The result, rounded so that equal results are equal; None if it is negative or not defined."""
-    if operator == "/" and right == 0:
+    try:
+        value = operation(left, right)
+    except ArithmeticError:
         return None
-    if operator == "+":
-        value = left + right
-    elif operator == "-":
-        value = left - right
-    else:
-        value = left * right if operator == "*" else left / right
     return None if value < 0 else float(f"{value:.12g}")
 
 

@@ -58,8 +58,16 @@ def corners(map_: Map) -> tuple[Place, Place]:
 
 
 def sail_folder() -> Path:
-    """Where the corpus is expected: `sail` in the folder that `VBSIX_DATA` names, which is `data` by default."""
-    return Path(os.environ.get("VBSIX_DATA") or "data") / "sail"
+    """The folder of the corpus: `sail` in the folder that `VBSIX_DATA` names, which is `data` by default."""
+    folder = Path(os.environ.get("VBSIX_DATA") or "data") / "sail"
+    if not folder.is_dir():
+        raise InvalidData(
+            [
+                f"{folder}: no such folder. It should have the SAIL corpus and its maps. Fetch them with: vbsix data "
+                "fetch --only sail --out data; or set VBSIX_DATA to the folder that has them in sail/."
+            ]
+        )
+    return folder
 
 
 def find_maps() -> tuple[Map, ...]:
@@ -69,13 +77,6 @@ def find_maps() -> tuple[Map, ...]:
 
 @functools.cache
 def _read_maps(folder: Path) -> tuple[Map, ...]:
-    if not folder.is_dir():
-        raise InvalidData(
-            [
-                f"{folder}: no such folder. The domain sail needs the maps of the SAIL corpus (map-*.xml). Fetch them "
-                "with: vbsix data fetch --only sail --out data; or set VBSIX_DATA to the folder that has them in sail/."
-            ]
-        )
     return tuple(read_map(folder / f"map-{name}.xml") for name in MAPS)
 
 
