@@ -93,13 +93,19 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
         "seconds": max(one.seconds for one in trained if isinstance(one, Trained)),
         "settings": settings,
         "config": dataclasses.asdict(runs[0].config),
-        "command": shlex.join(["python", "docs/scripts/beyond.py", name, *sys.argv[2:]]),
+        "command": command_for(name, data, seeds, assignments),
         "date": datetime.now(UTC).date().isoformat(),
         **environment(),
     }
     result["config"]["data"].update(vectors=GLOVE.name, dev_file="")
     write_json(ROOT / "results" / "beyond" / f"{name}.json", result)
     print(json.dumps(measured, indent=1))
+
+
+def command_for(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> str:
+    """The command that repeats a task; of the data's folder it has the last part alone."""
+    options = ["--data", data.name, "--seeds", str(seeds), *(f"--set={assignment}" for assignment in assignments)]
+    return shlex.join(["python", "docs/scripts/beyond.py", name, *options])
 
 
 def plan(
