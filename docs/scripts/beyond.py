@@ -1,6 +1,6 @@
 """Trains and measures what docs/beyond-scone.md reports, and writes `results/beyond/TASK.json`.
 
-Usage: python docs/scripts/beyond.py TASK --data DATA [--seeds N] [--set NAME=VALUE ...]
+Usage: python docs/scripts/beyond.py TASK --data DATA [--seeds N] [--folds N] [--set NAME=VALUE ...]
 
 DATA has the folders `sail`, `math` and `glove`. All folds of a task are trained side by side, as one program, with one
 vocabulary. Accuracy is that of the last step: the fold that is tested has no say in which policy is kept.
@@ -71,13 +71,13 @@ class Task(NamedTuple):
     """The spurious share of each seed's correct predictions, given the file that was tested; None where unknown."""
 
 
-def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
-    """Runs a task and writes its result."""
+def main(name: str, data: Path, seeds: int, assignments: Sequence[str], most_folds: int | None = None) -> None:
+    """Runs a task, or only its first folds, and writes its result."""
     prepare_jax()
     task = TASKS[name]
     settings = {**task.settings, **read_assignments(assignments)}
     with tempfile.TemporaryDirectory() as scratch:
-        folds = task.write_folds(data, Path(scratch))
+        folds = task.write_folds(data, Path(scratch))[:most_folds]
         runs, datasets = plan(task, folds, data, Path(scratch), range(seeds), settings)
         with create_display(runs, quiet=False) as observer:
             trained = train_together(runs, datasets, observer)
@@ -93,7 +93,7 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
         "seconds": max(one.seconds for one in trained if isinstance(one, Trained)),
         "settings": settings,
         "config": dataclasses.asdict(runs[0].config),
-        "command": command_for(name, data, seeds, assignments),
+        "command": command_for(name, data, seeds, assignments, most_folds),
         "date": datetime.now(UTC).date().isoformat(),
         **environment(),
     }
@@ -102,9 +102,10 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> None:
     print(json.dumps(measured, indent=1))
 
 
-def command_for(name: str, data: Path, seeds: int, assignments: Sequence[str]) -> str:
+def command_for(name: str, data: Path, seeds: int, assignments: Sequence[str], most_folds: int | None) -> str:
     """The command that repeats a task; of the data's folder it has the last part alone."""
-    options = ["--data", data.name, "--seeds", str(seeds), *(f"--set={assignment}" for assignment in assignments)]
+    options = ["--data", data.name, "--seeds", str(seeds), *(["--folds", str(most_folds)] if most_folds else [])]
+    options += [f"--set={assignment}" for assignment in assignments]
     return shlex.join(["python", "docs/scripts/beyond.py", name, *options])
 
 
@@ -296,6 +297,7 @@ if __name__ == "__main__":
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--folds", type=int, help="only the first folds")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     given = parser.parse_args()
-    main(given.task, given.data, given.seeds, given.set)
+    main(given.task, given.data, given.seeds, given.set, given.folds)
