@@ -61,7 +61,7 @@ def test_a_task_trains_all_folds_and_writes_its_result(tmp_path, monkeypatch):
     for fold in range(beyond.MAWPS_FOLDS):
         for split in ("train", "dev"):
             rows = [
-                f"how many {fold + place} ?,{8 + place} {2 + fold},- number0 number1,{6 + place - fold}"
+                f"how many number0 less number1 ?,{8 + place} {2 + fold},- number0 number1,{6 + place - fold}"
                 for place in range(6)
             ]
             path = tmp_path / "math" / f"cv_mawps-fold{fold}-{split}.csv"
