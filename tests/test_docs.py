@@ -89,6 +89,9 @@ def values_of(term: str) -> list[float]:
     if kind == "beyond":
         task, *what, fold = names
         return [100 * share for share in result(f"beyond/{task}")[" ".join(what)][fold]]
+    if kind == "count":
+        task, fold = names
+        return [result(f"beyond/{task}")["examples"][fold]]
     if kind == "ceiling":
         data, *what = names
         return [result("beyond/ceilings")[data][" ".join(what)]]
