@@ -12,6 +12,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import os
 import shlex
 import statistics
 import sys
@@ -32,7 +33,7 @@ from vbsix.data.words import load_vectors
 from vbsix.domains.registry import import_domain
 from vbsix.domains.sail_maps import MAPS
 from vbsix.evaluation.accuracy import Predicted
-from vbsix.evaluation.spurious import Shares, is_spurious, predict_longest
+from vbsix.evaluation.spurious import Shares, predict_longest, spurious_predictions
 from vbsix.runs.display import create_display
 from vbsix.runs.folder import Run, create_run, read_dataset
 from vbsix.runs.loop import Trained, train_together
@@ -175,16 +176,7 @@ def wrong_on_the_way(test: Path, dataset: Dataset, predicted: Predicted) -> Shar
 
     Nothing shows this of a single sentence.
     """
-    rows = dataset.splits["dev"].rows
-    known = np.array([len(row.utterances) > 1 and None not in row.worlds for row in rows])
-    shares = []
-    for right, correct in zip(predicted.right, predicted.correct, strict=True):
-        counted = [
-            is_spurious(right[place, : len(rows[place].utterances)].tolist())
-            for place in np.flatnonzero(known & correct)
-        ]
-        shares.append(statistics.mean(map(bool, counted)) if counted else None)
-    return shares
+    return spurious_predictions(dataset, "dev", 0, predicted)
 
 
 # Word problems: the folds as they are distributed.
@@ -238,12 +230,12 @@ def agree(program: Sequence[str], equation: Sequence[str], numbers: Sequence[flo
     for _ in range(DRAWS):
         larger = {number: number * random.uniform(1, 1.05) for number in dict.fromkeys(numbers)}
         others = [larger[number] for number in numbers]
-        if not np.isclose(run(program, others), evaluate(equation, others), rtol=1e-9):
+        if not np.isclose(value_of(program, others), evaluate(equation, others), rtol=1e-9):
             return False
     return True
 
 
-def run(program: Sequence[str], numbers: Sequence[float]) -> float:
+def value_of(program: Sequence[str], numbers: Sequence[float]) -> float:
     """The value of a program for the word problems, negative or not."""
     *tokens, answer = program
     assert answer == "answer"
@@ -282,14 +274,15 @@ MATH = {
     "training.dropout": 0.1,
     "training.policy_states": 48,
     "search.beam": 16,
+    "training.steps": 4000,
     "run.log_every": 50,
 }
 SAIL = {**MATH, "data.max_words": 30, "training.batch": 16, "training.policy_states": 64}
 TASKS = {
-    "sail-sentences": Task("sail", sentences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),
-    "sail-sequences": Task("sail", sequences, {**SAIL, "training.steps": 1500}, wrong_on_the_way),
-    "mawps": Task("word_problems:WordProblems", mawps, {**MATH, "training.steps": 1500}, unlike_the_equation),
-    "svamp": Task("word_problems:WordProblems", svamp, {**MATH, "training.steps": 3000}, unlike_the_equation),
+    "sail-sentences": Task("sail", sentences, SAIL, wrong_on_the_way),
+    "sail-sequences": Task("sail", sequences, SAIL, wrong_on_the_way),
+    "mawps": Task("word_problems:WordProblems", mawps, MATH, unlike_the_equation),
+    "svamp": Task("word_problems:WordProblems", svamp, MATH, unlike_the_equation),
 }
 
 if __name__ == "__main__":
@@ -300,4 +293,5 @@ if __name__ == "__main__":
     parser.add_argument("--folds", type=int, help="only the first folds")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     given = parser.parse_args()
+    os.environ["VBSIX_DATA"] = str(given.data)  # where the domain sail finds its maps
     main(given.task, given.data, given.seeds, given.set, given.folds)

@@ -7,6 +7,7 @@ this alone.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -104,6 +105,7 @@ def programs(tree: Tree, numbers: Sequence[float]) -> Iterator[list[str]]:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
+    os.environ["VBSIX_DATA"] = str(folder)  # where the domain sail finds its maps
     found = {
         "sail": sail(folder),
         "mawps": problems(folder, [f"cv_mawps-fold{number}" for number in range(beyond.MAWPS_FOLDS)]),

@@ -21,7 +21,7 @@ from vbsix.utilities.errors import InvalidData, shorten
 from vbsix.utilities.files import write_bytes
 
 ACTIONS = ("FORWARD", "LEFT", "RIGHT")
-_ENDS = re.compile(r"y=(\d+)\s+map=(\w+)\s+x=(\d+)")
+_ENDS = re.compile(r"y=\d+\s+map=(\w+)\s+x=\d+")
 _STEP = re.compile(r"([A-Z]*)\((\d+), ?(\d+), ?(0|90|180|270)\)")
 
 
@@ -58,7 +58,7 @@ def read_sail(path: Path) -> list[Instructions]:
         problems += [f"{path}:{line}: {reason}" for line, reason in reasons]
         if not reasons:
             traces = tuple(_trace(path.stem, *pair) for pair in zip(block[2::2], block[3::2], strict=True))
-            goal = int(_ENDS.fullmatch(block[1])[3])  # pyright: ignore[reportOptionalSubscript] # no problem was found
+            goal = int(block[1].rpartition("=")[2])
             sequences.append(Instructions(block[0], path.stem, goal, traces))
     if not sequences and not problems:
         problems.append(f"{path}: no instructions in the file")
@@ -143,7 +143,7 @@ def _problems(name: str, block: Sequence[str], first: int) -> Iterator[tuple[int
     if len(block) < 4 or len(block) % 2:
         yield first, f"{len(block)} lines: expected an id, a line with the map, then a sentence and its trace in turn"
         return
-    if (ends := _ENDS.fullmatch(block[1])) is None or ends[2] != name:
+    if (ends := _ENDS.fullmatch(block[1])) is None or ends[1] != name:
         yield first + 1, f"{shorten(block[1])}: expected y=NUMBER map={name} x=NUMBER"
     for place, trace in enumerate(block[3::2]):
         steps = trace.split(";")
