@@ -149,11 +149,19 @@ def test_check_agrees_with_what_is_known_of_scone(vbsix, data_dir):
         assert file["unknown_words"] < 0.12 * file["words"]
 
 
-def test_fetch_downloads_into_the_folder(vbsix, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("only", "names", "said"),
+    [
+        ((), ("scone", "glove"), "SCONE, GloVe 6B: in "),
+        (("--only", "math"), ["math"], "MAWPS, ASDiv-A and SVAMP: in "),
+    ],
+)
+def test_fetch_downloads_into_the_folder(vbsix, tmp_path, monkeypatch, only, names, said):
     asked = []
-    monkeypatch.setattr("vbsix.data.download.fetch", lambda out: asked.append(out) or [out / "scone" / "x.tsv"])
-    ended = vbsix("data", "fetch", "--out", str(tmp_path))
-    assert ended.code == 0 and asked == [tmp_path] and str(tmp_path / "scone" / "x.tsv") in ended.out
+    monkeypatch.setattr("vbsix.data.download.fetch", lambda *given: asked.append(given) or [tmp_path / "x.tsv"])
+    ended = vbsix("data", "fetch", "--out", str(tmp_path), *only)
+    assert (ended.code, ended.err, asked) == (0, "", [(tmp_path, names)])
+    assert ended.out == f"{tmp_path / 'x.tsv'}\n{said}{tmp_path}\n"
 
 
 def test_fetch_says_what_went_wrong_in_one_message(vbsix, tmp_path):

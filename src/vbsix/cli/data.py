@@ -82,8 +82,7 @@ def fetch(
     names = only or USUAL
     for path in fetch(out, names):
         typer.echo(path)
-    verb = "are" if len(names) > 1 else "is"
-    typer.echo(f"{' and '.join(SOURCES[name].title for name in names)} {verb} in {out}")
+    typer.echo(f"{', '.join(SOURCES[name].title for name in names)}: in {out}")
 
 
 @app.command()
