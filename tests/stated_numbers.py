@@ -14,6 +14,8 @@ are the terms; the mean over seeds is compared, and after `±` the standard devi
     correlation RUN                            over seeds, of the spurious share in training with accuracy on dev
     paper SPLIT DOMAIN METHOD 5                the paper's number
     prior WORK DOMAIN 5                        prior work's number
+    beyond TASK WHAT FOLD, count TASK FOLD     of a data set other than SCONE: a share in %, the number of examples
+    ceiling DATA WHAT                          how many of its examples the language can express
     setting NAME [DOMAIN METHOD ...]           a setting, by default or in a preset
     std TERM                                   the standard deviation of a term in place of its mean
 
@@ -192,6 +194,15 @@ def values_of(term: str) -> list[float]:
     if kind == "critic":
         run, *states = names
         return [100 * share for share in result(run)["critic"][" ".join(states)]["share"]]
+    if kind == "beyond":
+        task, *what, fold = names
+        return [100 * share for share in result(f"beyond/{task}")[" ".join(what)][fold]]
+    if kind == "count":
+        task, fold = names
+        return [result(f"beyond/{task}")["examples"][fold]]
+    if kind == "ceiling":
+        data, *what = names
+        return [result("beyond/ceilings")[data][" ".join(what)]]
     if kind == "spurious":
         run, split = names
         return [100 * share for share in result(run)["spurious"][split] if share is not None]

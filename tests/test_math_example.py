@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,10 +94,47 @@ def test_the_reader_takes_questions_numbers_and_answers_only(module, domain, tmp
     assert len(read_json_lines(lines, domain)) == 2
 
 
+def test_without_a_column_of_numbers_the_question_has_them(module, tmp_path):
+    path = tmp_path / "problems.csv"
+    path.write_text('Question,Answer\n"Ann has 8 cups, Bob 1,250. How many have they?",1258\n')
+    (example,) = module.read_problems(str(path))
+    assert example["instructions"] == ["ann has number0 cups , bob number1 . how many have they ?"]
+    assert (example["context"], example["target"]) == ([8.0, 1250.0], 1258.0)
+
+
+def test_a_question_in_digits_is_asked_with_its_numbers(module, domain, monkeypatch):
+    """The parser that is asked is one whose best reading is a sum."""
+    asked = []
+
+    class Adds:
+        def parse(self, context, instructions):
+            asked.append((context, instructions))
+            program = "number0 number1 + answer"
+            answer = json.loads(execute(domain, json.dumps(context), program)[-1].world)
+            return SimpleNamespace(readings=[SimpleNamespace(commands=[program], denotations=[answer])])
+
+    monkeypatch.setattr(module.vbsix, "load", lambda run, domain: Adds())
+    answer = module.ask("run", "Ann has 8 cups and gets 2.5. How many?")
+    assert answer == "number0 number1 + answer = 10.5"
+    assert asked == [([8.0, 2.5], ["ann has number0 cups and gets number1 . how many ?"])]
+
+
+def test_a_variant_has_the_constants_and_operations_of_its_class(module):
+    class Powers(module.WordProblems):
+        constants = {"3": 3.0}
+        operations = {**module.OPERATIONS, "power": pow}
+
+    powers = PythonDomain(Powers)
+    assert execute(powers, "[2.0]", "number0 3 power answer")[-1].world == "8.0"
+    assert set(powers.tokens) - set(PythonDomain(module.WordProblems).tokens) == {"3", "power"}
+    with pytest.raises(InvalidProgram):
+        execute(powers, "[2.0]", "number0 12 + answer")
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no column Answer, Numbers, Question in the first line"),
+        ("", "no column Answer, Question in the first line"),
         ("Question,Numbers\nWhat ?,1\n", "no column Answer in the first line"),
         (HEADER + "What ?,1 two,,3\n", "problems.csv:2: could not convert"),
         (HEADER + "What ?,1 2,,three\n", "problems.csv:2: could not convert"),

@@ -35,9 +35,11 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})
     monkeypatch.setattr(registry, "_origins", {})
     monkeypatch.syspath_prepend("")
-    (tmp_path / "hallway.py").write_bytes((TUTORIAL.parents[1] / "examples" / "hallway" / "hallway.py").read_bytes())
+    for example in ("hallway/hallway.py", "math/word_problems.py"):
+        copied = TUTORIAL.parents[1] / "examples" / example
+        (tmp_path / copied.name).write_bytes(copied.read_bytes())
     yield tmp_path
-    for name in ("lamps", "hallway"):
+    for name in ("lamps", "hallway", "word_problems", "averages"):
         sys.modules.pop(name, None)
 
 

@@ -30,7 +30,7 @@ from vbsix.config.presets import (
 )
 from vbsix.config.schema import Config, changes, to_settings
 from vbsix.config.toml import write_value
-from vbsix.data.json_lines import CURRICULUM, MOST_WORDS, SHORTEST
+from vbsix.data.json_lines import CURRICULUM, MOST_WORDS
 from vbsix.reproduction import paper
 from vbsix.reproduction.page import read_all_results
 from vbsix.reproduction.runs import DOMAINS, NO_VARIANT
@@ -173,7 +173,7 @@ def _quick() -> Iterator[str]:
         "\n"
         "For JSON lines, two values come from the file and replace those of the table. `data.max_words` is the\n"
         f"length of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of\n"
-        f"the steps if at least {SHORTEST:.0%} of the examples have the fewest instructions and others have more."
+        f"the steps if examples differ in their number of instructions."
     )
     yield from _named("Built-in corpus and JSON lines", about, named, mark="")
 

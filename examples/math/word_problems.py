@@ -1,21 +1,29 @@
 """Arithmetic word problems, learned from their answers alone: a domain in plain Python.
 
 `python word_problems.py problems.csv > problems.jsonl` reads a file with the columns `Question`, `Numbers` and
-`Answer`, as distributed with SVAMP. `vbsix train word_problems:WordProblems --data problems.jsonl` learns from the
-result. The column `Equation` is not read.
+`Answer`, as distributed with SVAMP. Without `Numbers`, they are taken from the question. The column `Equation` is not
+read. `vbsix train word_problems:WordProblems --data problems.jsonl --out run` learns from the result, and
+`python word_problems.py --ask run "Ann has 8 cups and gets 2. How many has she?"` answers a question.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import operator
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
-NUMBERS = tuple(f"number{place}" for place in range(8))
+import vbsix
+from vbsix.data.numbers import SLOT, numbers_to_slots
+
+NUMBERS = tuple(map(SLOT.format, range(8)))
 CONSTANTS = {"1": 1.0, "2": 2.0, "7": 7.0, "12": 12.0, "60": 60.0, "100": 100.0}
-OPERATORS = ("+", "-", "*", "/")
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 MOST_ON_STACK = 4
+PLACES = ("top", "second", "third")
+"""The places of the stack that the networks see."""
 DECIMALS = 2
 """Answers are compared after rounding to this many decimals, because the data rounds its own."""
 
@@ -31,22 +39,23 @@ class State(NamedTuple):
     numbers: tuple[float, ...]
     stack: tuple[Entry, ...] = ()
     used: frozenset[str] = frozenset()
-    operators: int = 0
+    operations: int = 0
     is_done: bool = False
 
 
 class WordProblems:
     """A stack language: `number0 number1 + answer`. Each number of the question is used at most once."""
 
-    tokens = (*NUMBERS, *CONSTANTS, *OPERATORS, "answer")
     max_tokens_per_instruction = 2 * MOST_ON_STACK
-    attributes = {
-        "top": (*NUMBERS, *CONSTANTS, *OPERATORS),
-        "second": (*NUMBERS, *CONSTANTS, *OPERATORS),
-        "third": (*NUMBERS, *CONSTANTS, *OPERATORS),
-        "depth": MOST_ON_STACK + 1,
-        "operators": MOST_ON_STACK,
-    }
+    constants = CONSTANTS
+    operations = OPERATIONS
+    commutative = ("+", "*")
+    """Operations for which one order of the numbers is enough."""
+
+    def __init__(self):
+        names = (*NUMBERS, *self.constants, *self.operations)
+        self.tokens = (*names, "answer")
+        self.attributes = {**dict.fromkeys(PLACES, names), "depth": MOST_ON_STACK + 1, "operations": MOST_ON_STACK}
 
     def start(self, context):
         if not isinstance(context, list) or not 1 <= len(context) <= len(NUMBERS):
@@ -56,37 +65,36 @@ class WordProblems:
     def valid_tokens(self, state):
         if state.is_done:
             return ()
-        pushed = (*NUMBERS[: len(state.numbers)], *CONSTANTS)
-        return (*pushed, *OPERATORS, "answer") if state.stack else pushed
+        pushed = (*NUMBERS[: len(state.numbers)], *self.constants)
+        return (*pushed, *self.operations, "answer") if state.stack else pushed
 
     def step(self, state, token):
         if state.is_done:
             return None
         if token == "answer":
-            return state._replace(is_done=True) if state.operators and len(state.stack) == 1 else None
-        return self.apply(state, token) if token in OPERATORS else self.push(state, token)
+            return state._replace(is_done=True) if state.operations and len(state.stack) == 1 else None
+        return self.apply(state, token) if token in self.operations else self.push(state, token)
 
     def push(self, state, token):
         place = NUMBERS.index(token) if token in NUMBERS else None
         if place is not None and place >= len(state.numbers):
             return None
         # A stack that can still come down to one value within the limit on tokens.
-        if token in state.used or len(state.stack) + state.operators >= MOST_ON_STACK:
+        if token in state.used or len(state.stack) + state.operations >= MOST_ON_STACK:
             return None
-        value = CONSTANTS[token] if place is None else state.numbers[place]
+        value = self.constants[token] if place is None else state.numbers[place]
         return state._replace(stack=(*state.stack, Entry(value, token)), used=state.used | {token})
 
-    def apply(self, state, operator):
+    def apply(self, state, name):
         if len(state.stack) < 2:
             return None
         *below, left, right = state.stack
-        # One order is enough where the order makes no difference.
-        if operator in "+*" and left.token in NUMBERS and right.token in NUMBERS and left.token > right.token:
+        if name in self.commutative and left.token in NUMBERS and right.token in NUMBERS and left.token > right.token:
             return None
-        value = calculate(left.value, operator, right.value)
+        value = calculate(self.operations[name], left.value, right.value)
         if value is None:
             return None
-        return state._replace(stack=(*below, Entry(value, operator)), operators=state.operators + 1)
+        return state._replace(stack=(*below, Entry(value, name)), operations=state.operations + 1)
 
     def instructions_done(self, state):
         return int(state.is_done)
@@ -95,26 +103,16 @@ class WordProblems:
         return to_answer(state.stack[-1].value) if state.is_done else None
 
     def describe(self, state):
-        top, second, third = ([entry.token for entry in state.stack[::-1]] + [None] * 3)[:3]
-        return {
-            "top": top,
-            "second": second,
-            "third": third,
-            "depth": len(state.stack),
-            "operators": min(state.operators, MOST_ON_STACK - 1),
-        }
+        seen = dict(zip(PLACES, (entry.token for entry in state.stack[::-1]), strict=False))
+        return {**seen, "depth": len(state.stack), "operations": min(state.operations, MOST_ON_STACK - 1)}
 
 
-def calculate(left: float, operator: str, right: float) -> float | None:
+def calculate(operation: Callable[[float, float], float], left: float, right: float) -> float | None:
     """The result, rounded so that equal results are equal; None if it is negative or not defined."""
-    if operator == "/" and right == 0:
+    try:
+        value = operation(left, right)
+    except ArithmeticError:
         return None
-    if operator == "+":
-        value = left + right
-    elif operator == "-":
-        value = left - right
-    else:
-        value = left * right if operator == "*" else left / right
     return None if value < 0 else float(f"{value:.12g}")
 
 
@@ -127,25 +125,40 @@ def read_problems(path: str):
     """The problems of a CSV file as examples. Raises `ValueError` with file and line."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
-        lacking = {"Question", "Numbers", "Answer"} - set(rows.fieldnames or ())
+        lacking = {"Question", "Answer"} - set(rows.fieldnames or ())
         if lacking:
             raise ValueError(f"{path}: no column {', '.join(sorted(lacking))} in the first line")
         for number, row in enumerate(rows, start=1):
             try:
-                numbers = [float(text) for text in row["Numbers"].split()]
+                question, numbers = row["Question"], row.get("Numbers")
+                if "Numbers" in row:
+                    numbers = [float(text) for text in numbers.split()]
+                else:
+                    question, numbers = numbers_to_slots(question)
                 answer = to_answer(float(row["Answer"]))
                 WordProblems().start(numbers)
             except (ValueError, AttributeError, TypeError) as error:
                 raise ValueError(f"{path}:{rows.line_num}: {error}") from None
-            yield {"id": number, "context": numbers, "instructions": [row["Question"].lower()], "target": answer}
+            yield {"id": number, "context": numbers, "instructions": [question.lower()], "target": answer}
+
+
+def ask(run: str, question: str) -> str:
+    """The program that a trained parser gives a question, and its answer."""
+    text, numbers = numbers_to_slots(question)
+    parser = vbsix.load(run, domain=vbsix.PythonDomain(WordProblems))
+    readings = parser.parse(numbers, [text.lower()]).readings
+    return f"{readings[0].commands[0]} = {readings[0].denotations[0]}" if readings else "no program found"
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python word_problems.py FILE.csv ... > problems.jsonl")
     try:
-        for path in sys.argv[1:]:
-            for example in read_problems(path):
-                print(json.dumps(example))
-    except (OSError, ValueError) as error:
+        if len(sys.argv) == 4 and sys.argv[1] == "--ask":
+            print(ask(*sys.argv[2:]))
+        elif len(sys.argv) > 1 and sys.argv[1] != "--ask":
+            for path in sys.argv[1:]:
+                for example in read_problems(path):
+                    print(json.dumps(example))
+        else:
+            sys.exit('usage: word_problems.py FILE.csv ... > problems.jsonl, or word_problems.py --ask RUN "QUESTION"')
+    except (OSError, ValueError, vbsix.VbsixError) as error:
         sys.exit(str(error))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from vbsix.data.download import GLOVE_FILE
+from vbsix.domains.sail_maps import MAPS
 
 SWAP = "1:0 2:1\tswap the first, two\t1:1 2:0"
 
@@ -19,6 +20,29 @@ def folder(tmp_path):
     (tmp_path / "scone" / "tangrams-train-orig.tsv").write_text(f"1\t{SWAP}\n1\t{SWAP}\n1\t{SWAP}\n")
     (tmp_path / "glove" / GLOVE_FILE).write_text("swap 1 2\nthe 3 4\nfirst 5 6\n")
     return tmp_path
+
+
+def test_sail_is_read_where_the_domain_finds_its_maps(vbsix, tmp_path, monkeypatch):
+    monkeypatch.setenv("VBSIX_DATA", str(tmp_path))
+    (tmp_path / "sail").mkdir()
+    for name in MAPS:
+        trace = "turn left\nLEFT(3,4,0);(3, 4, 270)"
+        (tmp_path / "sail" / f"{name}.settrc").write_text(f"one\ny=1\tmap={name}\tx=2\n{trace}\n")
+    ended = vbsix("data", "sail", "--out", str(tmp_path / "out"))
+    assert ended.code == 0, ended.err
+    line = json.loads((tmp_path / "out" / "sentences-l.jsonl").read_text())
+    assert (line["context"], line["target"]) == ("l 3 4 0", "l 3 4 270")
+
+
+def test_without_the_corpus_sail_says_how_to_get_it(vbsix, tmp_path, monkeypatch):
+    monkeypatch.setenv("VBSIX_DATA", str(tmp_path))
+    ended = vbsix("data", "sail", "--out", str(tmp_path / "out"))
+    assert (ended.code, ended.out) == (2, "") and "vbsix data fetch --only sail" in ended.err
+
+
+def test_an_unknown_data_set_is_refused(vbsix, tmp_path):
+    ended = vbsix("data", "fetch", "--out", str(tmp_path), "--only", "sial")
+    assert (ended.code, ended.out) == (2, "") and "Did you mean 'sail'?" in ended.err
 
 
 def test_check_counts_what_is_there(vbsix, folder):
@@ -125,11 +149,19 @@ def test_check_agrees_with_what_is_known_of_scone(vbsix, data_dir):
         assert file["unknown_words"] < 0.12 * file["words"]
 
 
-def test_fetch_downloads_into_the_folder(vbsix, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("only", "names", "said"),
+    [
+        ((), ("scone", "glove"), "SCONE, GloVe 6B: in "),
+        (("--only", "math"), ["math"], "MAWPS, ASDiv-A and SVAMP: in "),
+    ],
+)
+def test_fetch_downloads_into_the_folder(vbsix, tmp_path, monkeypatch, only, names, said):
     asked = []
-    monkeypatch.setattr("vbsix.data.download.fetch", lambda out: asked.append(out) or [out / "scone" / "x.tsv"])
-    ended = vbsix("data", "fetch", "--out", str(tmp_path))
-    assert ended.code == 0 and asked == [tmp_path] and str(tmp_path / "scone" / "x.tsv") in ended.out
+    monkeypatch.setattr("vbsix.data.download.fetch", lambda *given: asked.append(given) or [tmp_path / "x.tsv"])
+    ended = vbsix("data", "fetch", "--out", str(tmp_path), *only)
+    assert (ended.code, ended.err, asked) == (0, "", [(tmp_path, names)])
+    assert ended.out == f"{tmp_path / 'x.tsv'}\n{said}{tmp_path}\n"
 
 
 def test_fetch_says_what_went_wrong_in_one_message(vbsix, tmp_path):

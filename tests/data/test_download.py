@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vbsix.data.download import GLOVE_FILE, SCONE_SHA256, fetch
-from vbsix.utilities.errors import InvalidData, VbsixError
+from vbsix.data.download import GLOVE_FILE, SCONE_SHA256, SOURCES, Source, fetch
+from vbsix.utilities.errors import InvalidData, UnknownName, VbsixError
 
 SCONE_FILES = {"alchemy-dev.tsv": b"a made-up file\n", "scene-dev.tsv": b"another one\n" * 20_000}
 SUMS = {name: hashlib.sha256(content).hexdigest() for name, content in SCONE_FILES.items()}
@@ -29,13 +29,16 @@ def zipped(files: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> by
 
 SCONE_ZIP = zipped({f"rlong/{name}": content for name, content in SCONE_FILES.items()}, zipfile.ZIP_DEFLATED)
 GLOVE_ZIP = zipped({"glove.6B.50d.txt": b"no", GLOVE_FILE: GLOVE})
+MATH_FILES = {"cv-fold0-train.csv": b"Question\n", "cv-fold1-train.csv": b"Question,Answer\n"}
+MATH_NAMES = {name: name.replace("-", "/") for name in MATH_FILES}
+MATH_ZIP = zipped({f"SVAMP-1/data/{MATH_NAMES[name]}": content for name, content in MATH_FILES.items()})
 
 
 class Server:
     """A local web server that can be told to misbehave, and that remembers what it was asked for."""
 
     def __init__(self):
-        self.files = {"/scone.zip": SCONE_ZIP, "/glove.zip": GLOVE_ZIP}
+        self.files = {"/scone.zip": SCONE_ZIP, "/glove.zip": GLOVE_ZIP, "/math.zip": MATH_ZIP}
         self.break_off_at: dict[str, int] = {}
         self.requests: list[str] = []
 
@@ -72,9 +75,17 @@ def server(monkeypatch) -> Iterator[Server]:
         thread.join()
 
 
-def fetch_from(server: Server, out: Path) -> list[str]:
-    scone_url, glove_url = f"{server.address}/scone.zip", f"{server.address}/glove.zip"
-    added = fetch(out, scone_url=scone_url, scone_sha256=SUMS, glove_url=glove_url)
+def sources_at(address: str) -> dict[str, Source]:
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in MATH_FILES.items()}
+    return {
+        "scone": Source("SCONE", f"{address}/scone.zip", SUMS),
+        "glove": Source("GloVe", f"{address}/glove.zip", {GLOVE_FILE: None}),
+        "math": Source("problems", f"{address}/math.zip", sums, MATH_NAMES),
+    }
+
+
+def fetch_from(server: Server, out: Path, *only: str) -> list[str]:
+    added = fetch(out, *[only] if only else [], sources=sources_at(server.address))
     return [path.relative_to(out).as_posix() for path in added]
 
 
@@ -163,7 +174,7 @@ def test_a_missing_page_is_an_error_that_names_it(server, tmp_path):
 def test_a_server_that_is_not_there_is_an_error_that_names_it(monkeypatch, tmp_path):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(VbsixError, match=r"http://127.0.0.1:9/scone.zip: the download failed"):
-        fetch(tmp_path, scone_url="http://127.0.0.1:9/scone.zip")
+        fetch(tmp_path, sources=sources_at("http://127.0.0.1:9"))
     assert files_in(tmp_path) == set()
 
 
@@ -211,6 +222,29 @@ def test_an_output_that_cannot_be_written_is_an_error(server, tmp_path):
         fetch_from(server, tmp_path / "file")
 
 
+def test_one_data_set_is_fetched_without_the_others(server, tmp_path):
+    """The archive calls the files otherwise, and two of them the same."""
+    assert set(fetch_from(server, tmp_path, "math")) == {f"math/{name}" for name in MATH_FILES}
+    assert {name: (tmp_path / "math" / name).read_bytes() for name in MATH_FILES} == MATH_FILES
+    assert server.requests == ["/math.zip"]
+
+
+def test_an_unknown_data_set_is_an_error_before_anything_is_fetched(server, tmp_path):
+    with pytest.raises(UnknownName, match=r"unknown data set 'mats'\. Did you mean 'math'"):
+        fetch_from(server, tmp_path, "scone", "mats")
+    assert not server.requests
+
+
 def test_the_known_sums_are_those_of_scone(scone_data):
     sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in scone_data.glob("*.tsv")}
     assert sums == SCONE_SHA256
+
+
+@pytest.mark.parametrize("name", ["sail", "math"])
+def test_the_known_sums_are_those_of_the_other_data(scone_data, name):
+    folder = scone_data.parent / name
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    assert {file: sums[file] for file in SOURCES[name].sums} == SOURCES[name].sums
+    assert set(sums) - set(SOURCES[name].sums) == {"LICENSE"}

@@ -129,6 +129,64 @@ def test_it_keeps_what_searches_rely_on():
     check_domain(Sail([SMALL]), ["small 0 0 90", "small 2 1 0"])
 
 
+def named(domain: Sail, row) -> dict[str, int]:
+    """A row of what is seen of a pose, by attribute."""
+    return dict(zip(domain.attributes, np.asarray(row).tolist(), strict=True))
+
+
+def look(hallway: Hallway | None) -> tuple[int, int]:
+    """The ids of a hallway's floor and wall, 0 for none."""
+    return (FLOORS.index(hallway.floor) + 1, WALLS.index(hallway.wall) + 1) if hallway else (0, 0)
+
+
+@pytest.mark.parametrize("heading", list(HEADINGS))
+@pytest.mark.parametrize("place", PLACES)
+def test_the_view_of_a_pose_is_what_is_around_it(place, heading):
+    domain = Sail([SMALL])
+    world = domain.parse_world(f"small {place[0]} {place[1]} {heading}")
+    (row,) = np.asarray(domain.observe_world(domain.start(world, 1)))
+    sides = {}
+    for name, turn in {"ahead": 0, "right": 90, "behind": 180, "left": 270}.items():
+        x, y = HEADINGS[(heading + turn) % 360]
+        sides[name] = SMALL.hallways.get((place, (place[0] + x, place[1] + y)))
+    assert named(domain, row) == {
+        "column": place[0] + 1,
+        "row": place[1] + 1,
+        "heading": list(HEADINGS).index(heading) + 1,
+        "item": ITEMS.index(SMALL.items[place]) + 1 if SMALL.items[place] else 0,
+        **{f"floor {name}": look(hallway)[0] for name, hallway in sides.items()},
+        "wall ahead": look(sides["ahead"])[1],
+    }
+    (target,) = np.asarray(domain.observe_target(domain.parse_target(f"small {place[0]} {place[1]} {heading}")))
+    assert target.tolist() == row.tolist()
+
+
+def test_the_view_of_a_target_without_a_heading_has_only_what_does_not_depend_on_it():
+    domain = Sail([SMALL])
+    (row,) = np.asarray(domain.observe_target(domain.parse_target("small 0 2")))
+    assert {name for name, id_ in named(domain, row).items() if id_} == {"column", "row", "item"}
+
+
+def test_the_slots_show_what_was_given_and_the_last_movement():
+    domain = Sail([SMALL])
+    state = domain.start(domain.parse_world("small 0 0 180"), 1)
+
+    def after(state: State, token: str) -> State:
+        successors, valid = domain.expand(state)
+        assert valid[domain.tokens.index(token)]
+        return jax.tree.map(lambda leaf: leaf[domain.tokens.index(token)], successors)
+
+    def slots(state: State) -> list[str | int]:
+        *ids, movements = np.asarray(domain.observe(state).values).tolist()
+        return [*(domain.tokens[id_ - 1] if id_ else "" for id_ in ids), movements]
+
+    assert slots(state) == ["", "", "", "", 0]
+    assert slots(state := after(state, "lamp")) == ["", "lamp", "", "", 0]
+    assert slots(state := after(state, "face")) == ["", "", "face", "lamp", 1]
+    assert slots(state := after(state, "1")) == ["1", "", "face", "lamp", 1]
+    assert slots(after(state, "walk")) == ["", "", "walk", "", 2]
+
+
 def test_a_target_without_a_heading_matches_every_heading():
     domain = Sail([SMALL])
     state = domain.start(domain.parse_world("small 1 2 90"), 1)

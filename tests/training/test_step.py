@@ -15,7 +15,7 @@ from reference.outcomes import by_twin
 from training.tiny_config import tiny_config, tiny_dataset
 
 from vbsix.config.schema import Config
-from vbsix.data.examples import Example, Row, to_arrays
+from vbsix.data.examples import Arrays, Example, Row, to_arrays
 from vbsix.data.scone import load_split
 from vbsix.data.words import UNKNOWN, random_words
 from vbsix.domains.registry import get_domain
@@ -293,6 +293,22 @@ def test_a_curriculum_begins_with_the_shortest_examples():
     arrays = dataset.arrays(dataset.examples)
     assert [int(_count_examples(config, whole_span(arrays), jnp.int32(number))) for number in (2, 3)] == [20, 40]
     assert _count_examples(tiny_config(), whole_span(arrays), jnp.int32(0)) == 40
+
+
+@pytest.mark.parametrize(
+    ("lengths", "shortest"),
+    [
+        ([1] * 10 + [2] * 90, 10),
+        ([1] * 9 + [2] * 5 + [3] * 86, 14),
+        ([1] * 5 + [2] * 95, 100),
+        ([3] * 4, 4),
+        ([1, 2], 1),
+    ],
+)
+def test_a_curriculum_has_at_least_a_tenth_of_the_examples(lengths, shortest):
+    lengths = np.array(lengths, np.int32)
+    arrays = Arrays(lengths, lengths, lengths[:, None, None], lengths)
+    assert int(whole_span(arrays).shortest) == shortest
 
 
 def test_dead_ends_are_left_out_of_the_search_and_not_of_the_policy():

@@ -52,36 +52,57 @@ def check(
         raise typer.Exit(2)
 
 
+def complete_source() -> list[str]:
+    """The names of data sets, for the shell's completion."""
+    from vbsix.data.download import SOURCES
+
+    return list(SOURCES)
+
+
 @app.command()
 def fetch(
-    out: Annotated[Path, typer.Option(help="Folder that gets scone/*.tsv and glove/glove.6B.100d.txt.")],
+    out: Annotated[Path, typer.Option(help="Folder that gets a folder for each data set, such as scone/ and glove/.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A data set: scone, glove, sail or math; repeat it for several. Default: scone and glove.",
+            autocompletion=complete_source,
+        ),
+    ] = None,
 ) -> None:
-    """Download SCONE and GloVe 6B (860 MB, of which 350 MB are kept), and verify them.
+    """Download SCONE and GloVe 6B (860 MB, of which 350 MB are kept), or the data sets named, and verify them.
 
-    What is there already is not downloaded again. After a broken download, run the command again.
+    What is there already is not downloaded again. After a broken download, run the command again. sail is the SAIL
+    navigation corpus with its maps (GPL-2), math the word problems that come with SVAMP (MIT).
+
+    Example: vbsix data fetch --out data --only sail
     """
-    from vbsix.data.download import fetch
+    from vbsix.data.download import SOURCES, USUAL, fetch
 
-    for path in fetch(out):
+    names = only or USUAL
+    for path in fetch(out, names):
         typer.echo(path)
-    typer.echo(f"SCONE and GloVe are in {out}")
+    typer.echo(f"{', '.join(SOURCES[name].title for name in names)}: in {out}")
 
 
 @app.command()
 def sail(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the corpus: *.settrc and map-*.xml.")],
     out: Annotated[Path, typer.Option(help="Folder that the JSON lines are written to.")],
 ) -> None:
     """Write the SAIL navigation corpus as JSON lines, for leave-one-map-out cross-validation.
 
+    The corpus is read where the domain sail finds its maps: in sail/ of the folder that VBSIX_DATA names, or else of
+    data/, where `vbsix data fetch --only sail --out data` puts it.
+
     For each map: sentences-MAP.jsonl and sequences-MAP.jsonl to be evaluated on, sentences-without-MAP.jsonl and
     sequences-without-MAP.jsonl, of the other two maps, to learn from.
 
-    Example: vbsix data sail data/sail --out sail
+    Example: vbsix data sail --out sail
     """
     from vbsix.data.sail import convert_sail
+    from vbsix.domains.sail_maps import sail_folder
 
-    for path in convert_sail(folder, out):
+    for path in convert_sail(sail_folder(), out):
         typer.echo(path)
 
 

@@ -11,7 +11,7 @@ from vbsix.utilities.errors import UnknownName, VbsixError
 if TYPE_CHECKING:
     from vbsix.domains.base import Domain
 
-DOMAIN_HELP = "alchemy, scene, tangrams, NAME-where or MODULE:CLASS for a domain of your own."
+DOMAIN_HELP = "alchemy, scene, tangrams, NAME-where, sail or MODULE:CLASS for a domain of your own."
 MODEL_HELP = (
     "A run's folder, an exported model, or one that comes with vbsix: alchemy, scene, tangrams, tangrams-critic."
 )
@@ -19,9 +19,10 @@ MODEL_HELP = (
 
 def complete_domain() -> list[str]:
     """Domain names, for the shell's completion."""
+    from vbsix.domains.names import FROM_FILES
     from vbsix.domains.registry import available_domains
 
-    return list(available_domains())
+    return [*available_domains(), *FROM_FILES]
 
 
 OwnDomain = Annotated[

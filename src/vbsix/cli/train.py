@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vbsix.cli.domains import complete_domain, own_domain
+from vbsix.cli.domains import DOMAIN_HELP, complete_domain, own_domain
 from vbsix.cli.engine import (
     Address,
     Coordinator,
@@ -47,7 +47,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="[DOMAIN]",
-            help="tangrams (the default), alchemy, scene, NAME-where or MODULE:CLASS for a domain of your own.",
+            help=f"{DOMAIN_HELP} Default: tangrams.",
             autocompletion=complete_domain,
         ),
     ] = None,

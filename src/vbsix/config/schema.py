@@ -61,7 +61,11 @@ class TrainingConfig:
     )
     steps: int = setting(20000, "Number of parameter updates.", least=1)
     curriculum_steps: int = setting(
-        0, "Steps at the start that train only on the examples with the fewest instructions.", least=0, input_of="step"
+        0,
+        "Steps at the start that train only on the shortest examples: those with the fewest instructions, or, if these "
+        "are less than a tenth of all, with as many instructions as a tenth takes.",
+        least=0,
+        input_of="step",
     )
     batch: int = setting(8, "Examples per update.", least=1)
     learning_rate: float = setting(0.001, "Learning rate of Adam.", least=0, input_of="step")

@@ -1,4 +1,4 @@
-"""Fetching SCONE and GloVe. A file appears under its name only when it is whole and verified."""
+"""Fetching data from where its authors publish it. A file appears under its name only when it is whole and verified."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import lzma
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vbsix.utilities.errors import InvalidData, VbsixError
+from vbsix.utilities.errors import InvalidData, UnknownName, VbsixError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-SCONE_URL = "https://nlp.stanford.edu/projects/scone/scone.zip"
-GLOVE_URL = "http://nlp.stanford.edu/data/glove.6B.zip"
 GLOVE_FILE = "glove.6B.100d.txt"
 SCONE_SHA256 = {
     "alchemy-dev.tsv": "c87e33835eb6a3bbc9243adaf372045a7528bc0762083c1da0b7a5579b9cedbf",
@@ -36,35 +34,93 @@ SCONE_SHA256 = {
     "tangrams-train.tsv": "6aeaae20891d15e1685e35ab318727f9968fa171237b898670aaa113891e27c3",
 }
 
+SAIL_SHA256 = {
+    "grid.settrc": "2f2bfdc8f593f072630c6c120c0bd28c7456a19c346eab873b7017d58e49c0e1",
+    "jelly.settrc": "fe9078ffd40f95c28ea3610cd2cecdab404811396df31b963661d4f890e1b332",
+    "l.settrc": "6c3b6c59f408a45d2d0286f1c92712739fef97ac3bc131427362f42b811a4585",
+    "map-grid.xml": "7c415a6b7190183f77f18621a15a294cad4c34774dfe2f0943a8e1fd3160a056",
+    "map-jelly.xml": "609b25cfce910cb4ad2196b62648a9cdd7cc1446886ba1de866f8a0772f2dc67",
+    "map-l.xml": "39af3a078298b62f0b9930f232d87eacce1b27f79f18fa7834852282d837b2b2",
+}
+MATH_SHA256 = {
+    "cv_mawps-fold0-dev.csv": "bad59cff796b01a87363ea970f1fa80c15f56ff5f4388143aadbdc3feaf5f990",
+    "cv_mawps-fold0-train.csv": "0674253e6099813cefbb1d6eae3d2dc784ab6ebfdaf8755f6ebb4b99fc1f6ebe",
+    "cv_mawps-fold1-dev.csv": "31362cb8741f9fc11b470b224478902ae27ab762bdd82bcb08a9c945d5947422",
+    "cv_mawps-fold1-train.csv": "ad8846861202060f2dfcb8423d23218cbf6a4a67010d4d4d939b9df61b2d34b0",
+    "cv_mawps-fold2-dev.csv": "fae4f08a24a23123612ca5bb960e4f9aa7202c856344a59ab7adea424dfc670d",
+    "cv_mawps-fold2-train.csv": "b137a07367e1b3cd9556fae7b9e17fb5e23836e1e6dc9357719049ebc8860c62",
+    "cv_mawps-fold3-dev.csv": "5ac76e5559cdde0aa8bcac77eb9af46b9b0230f00661ad0257dbd58a1567a323",
+    "cv_mawps-fold3-train.csv": "fb1e286a94feed24a41c5560095e21a33d61888c7c27a355e6ccef725deaf084",
+    "cv_mawps-fold4-dev.csv": "1bb9164e6ba93fdc1bffddd8544c20cddc3c195a299b0b6c6893c2a760c3434b",
+    "cv_mawps-fold4-train.csv": "9194364265a42e0f146cc73f514c806c5d322827cd025a474ded33af076837bb",
+    "mawps-asdiv-a_svamp-dev.csv": "978425fa0820a147a20d3cb305a571d77b8ba0d1ccec4a96dd1470bf0079c338",
+    "mawps-asdiv-a_svamp-train.csv": "c761cdc6390a67a285c6c346a2931f61bc8f47430eceaeb123cc3d0263efa821",
+}
+
+
+class Source(NamedTuple):
+    """A data set: an archive, and the files that are taken out of it."""
+
+    title: str
+    url: str
+    sums: Mapping[str, str | None]
+    """The SHA-256 of each file; None for a file that the checksum of the archive verifies."""
+    published: Mapping[str, str] = {}
+    """What the archive calls a file, where that is not its own name: the end of its path."""
+
+
+SOURCES = {
+    "scone": Source("SCONE", "https://nlp.stanford.edu/projects/scone/scone.zip", SCONE_SHA256),
+    "glove": Source("GloVe 6B", "http://nlp.stanford.edu/data/glove.6B.zip", {GLOVE_FILE: None}),
+    "sail": Source(
+        "SAIL",
+        "https://github.com/lil-lab/navi/archive/8bc73f4680f4cb3d1a5f736b731d2a91cb599289.zip",
+        SAIL_SHA256,
+    ),
+    "math": Source(
+        "MAWPS, ASDiv-A and SVAMP",
+        "https://github.com/arkilpatel/SVAMP/archive/bbf1e71d2f65453a87665414ff374e5a5962ef95.zip",
+        MATH_SHA256,
+        {
+            name: name.replace("-fold", "/fold").replace("-train.", "/train.").replace("-dev.", "/dev.")
+            for name in MATH_SHA256
+        },
+    ),
+}
+"""What can be fetched, by the name of its folder."""
+USUAL = ("scone", "glove")
+"""What is fetched unless something is named."""
 
 _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
 """What zipfile raises over a file that is no archive, or one cut short, encrypted or oddly compressed."""
 
 
-def fetch(
-    out: Path,
-    *,
-    scone_url: str = SCONE_URL,
-    scone_sha256: Mapping[str, str] = SCONE_SHA256,
-    glove_url: str = GLOVE_URL,
-) -> list[Path]:
-    """Downloads what is missing of `out/scone/*.tsv` and `out/glove/glove.6B.100d.txt`.
+def fetch(out: Path, only: Sequence[str] = USUAL, *, sources: Mapping[str, Source] = SOURCES) -> list[Path]:
+    """Downloads what is missing of some data sets, each into a folder of its name.
 
-    SCONE's files are verified by their SHA-256, GloVe's by the checksum in its archive. A download that breaks off
-    leaves nothing that a later call would take for whole.
+    Files are verified by their SHA-256, GloVe's by the checksum in its archive. A download that breaks off leaves
+    nothing that a later call would take for whole.
+
+    Args:
+        out: the folder that gets the folders.
+        only: the names of the data sets.
+        sources: what can be fetched.
 
     Returns:
         The files that were added.
     """
+    for name in only:
+        if name not in sources:
+            raise UnknownName("data set", name, tuple(sources))
     try:
-        added = _fetch_archive(scone_url, out / "scone", scone_sha256)
-        return added + _fetch_archive(glove_url, out / "glove", {GLOVE_FILE: None})
+        return [path for name in only for path in _fetch_archive(sources[name], out / name)]
     except OSError as error:
         raise VbsixError(f"cannot write to {out}: {error}") from error
 
 
-def _fetch_archive(url: str, folder: Path, sums: Mapping[str, str | None]) -> list[Path]:
+def _fetch_archive(source: Source, folder: Path) -> list[Path]:
     """Takes those files that the folder lacks out of the archive, where they may lie in any folder of it."""
+    url, sums = source.url, source.sums
     present = [name for name in sums if (folder / name).exists()]
     foreign = [folder / name for name in present if sums[name] not in (None, _sha256(folder / name))]
     if foreign:
@@ -74,7 +130,7 @@ def _fetch_archive(url: str, folder: Path, sums: Mapping[str, str | None]) -> li
         return []
     with _scratch_folder(folder.parent) as scratch:
         archive = _download(url, scratch)
-        problems = _unpack(archive, scratch, {name: sums[name] for name in missing})
+        problems = _unpack(archive, scratch, source, missing)
         if problems:
             raise InvalidData(f"{url}: {problem}" for problem in problems)
         folder.mkdir(exist_ok=True)
@@ -139,23 +195,24 @@ class _Bar:
         pass  # Rich's display ends with its context
 
 
-def _unpack(archive: Path, folder: Path, sums: Mapping[str, str | None]) -> list[str]:
+def _unpack(archive: Path, folder: Path, source: Source, names: Sequence[str]) -> list[str]:
     """Writes the named files, and nothing else, into the folder; returns what is wrong with the archive."""
     try:
         with zipfile.ZipFile(archive) as opened:
-            return [problem for name in sums if (problem := _unpack_file(opened, folder / name, sums[name]))]
+            return [problem for name in names if (problem := _unpack_file(opened, folder / name, source))]
     except _BROKEN_ARCHIVE as error:
         return [f"not a whole zip file ({error})"]
 
 
-def _unpack_file(archive: zipfile.ZipFile, path: Path, sha256: str | None) -> str | None:
+def _unpack_file(archive: zipfile.ZipFile, path: Path, source: Source) -> str | None:
+    sha256, published = source.sums[path.name], source.published.get(path.name, path.name)
     # Paths inside the archive only serve to find the file, so none of them can lead out of our folder.
-    entries = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name == path.name]
+    entries = [entry for entry in archive.infolist() if f"/{entry.filename}".endswith(f"/{published}")]
     if not entries:
-        return f"{path.name} is not in the archive"
+        return f"{published} is not in the archive"
     for entry in entries:
-        with archive.open(entry) as source, path.open("wb") as target:
-            shutil.copyfileobj(source, target)
+        with archive.open(entry) as opened, path.open("wb") as target:
+            shutil.copyfileobj(opened, target)
         if sha256 in (None, _sha256(path)):
             return None
     return f"{path.name} is not the known file: its SHA-256 is {_sha256(path)}, not {sha256}"

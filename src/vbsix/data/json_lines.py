@@ -23,8 +23,8 @@ from vbsix.utilities.errors import InvalidData, InvalidProgram, InvalidWorld, Vb
 SUFFIX = ".jsonl"
 MOST_WORDS = 80
 """Words of an instruction that are read, at most, unless `data.max_words` says otherwise."""
-CURRICULUM, SHORTEST = 0.2, 0.1
-"""The share of steps on the shortest examples, where these are at least that share of all."""
+CURRICULUM = 0.2
+"""The share of steps on the shortest examples, where examples differ in length."""
 _FIELDS = ("context", "instructions", "target")
 
 
@@ -195,8 +195,7 @@ def choose_settings(path: Path, steps: int) -> dict[str, Any]:
         return {}
     longest = max(len(text.split()) for example in examples for text in example["instructions"])
     settings: dict[str, Any] = {"data.max_words": min(longest, MOST_WORDS)}
-    lengths = [len(example["instructions"]) for example in examples]
-    if lengths.count(min(lengths)) >= SHORTEST * len(lengths) and min(lengths) < max(lengths):
+    if len({len(example["instructions"]) for example in examples}) > 1:
         settings["training.curriculum_steps"] = round(CURRICULUM * steps)
     return settings
 

@@ -1,8 +1,9 @@
 """The instructions of the SAIL navigation corpus (`<map>.settrc`), and JSON lines made of them.
 
-A block of a file is one sequence: an id, a line with the map, then a sentence and its trace in turn, where a trace is
-`ACTION(x,y,heading);...;(x, y, heading)`. Nothing learns from the actions; the poses after all sentences but the last
-are written as `targets`, which show spurious programs alone.
+A block of a file is one sequence: an id, a line `y=START map=MAP x=GOAL` with the numbers of two intersections, then a
+sentence and its trace in turn, where a trace is `ACTION(x,y,heading);...;(x, y, heading)`. Some traces end elsewhere
+than at the goal. The target is where they end. Nothing learns from the actions; the poses after all sentences but the
+last are written as `targets`, which show spurious programs alone.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import NamedTuple
 
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.scone import read_lines
-from vbsix.domains.sail_maps import MAPS
+from vbsix.domains.sail_maps import MAPS, Map
 from vbsix.utilities.errors import InvalidData, shorten
 from vbsix.utilities.files import write_bytes
 
 ACTIONS = ("FORWARD", "LEFT", "RIGHT")
+_ENDS = re.compile(r"y=\d+\s+map=(\w+)\s+x=\d+")
 _STEP = re.compile(r"([A-Z]*)\((\d+), ?(\d+), ?(0|90|180|270)\)")
 
 
@@ -37,6 +39,8 @@ class Instructions(NamedTuple):
 
     id: str
     map: str
+    goal: int
+    """The number of the intersection to which somebody was to be led."""
     traces: tuple[Trace, ...]
 
     @property
@@ -50,16 +54,23 @@ def read_sail(path: Path) -> list[Instructions]:
     """The sequences of a file. Raises `InvalidData` with every problem of the file."""
     sequences, problems = [], []
     for first, block in _blocks(path):
-        reasons = list(_problems(block, first))
+        reasons = list(_problems(path.stem, block, first))
         problems += [f"{path}:{line}: {reason}" for line, reason in reasons]
         if not reasons:
             traces = tuple(_trace(path.stem, *pair) for pair in zip(block[2::2], block[3::2], strict=True))
-            sequences.append(Instructions(block[0], path.stem, traces))
+            goal = int(block[1].rpartition("=")[2])
+            sequences.append(Instructions(block[0], path.stem, goal, traces))
     if not sequences and not problems:
         problems.append(f"{path}: no instructions in the file")
     if problems:
         raise InvalidData(problems)
     return sequences
+
+
+def misses_goal(sequence: Instructions, map_: Map) -> bool:
+    """Whether the trace of a sequence ends elsewhere than at its goal."""
+    x, y = map_.numbered[sequence.goal]
+    return sequence.traces[-1].poses[-1].rpartition(" ")[0] != f"{map_.name} {x} {y}"
 
 
 def convert_sail(folder: Path, out: Path) -> list[Path]:
@@ -127,11 +138,13 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
             block = []
 
 
-def _problems(block: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
+def _problems(name: str, block: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
     """Lines of a block that are not what they should be, and why."""
     if len(block) < 4 or len(block) % 2:
         yield first, f"{len(block)} lines: expected an id, a line with the map, then a sentence and its trace in turn"
         return
+    if (ends := _ENDS.fullmatch(block[1])) is None or ends[1] != name:
+        yield first + 1, f"{shorten(block[1])}: expected y=NUMBER map={name} x=NUMBER"
     for place, trace in enumerate(block[3::2]):
         steps = trace.split(";")
         found = [_STEP.fullmatch(step) for step in steps]

@@ -75,8 +75,8 @@ class Sail(Domain):
             (map_.name, place, heading) for map_ in self.maps for place in sorted(map_.items) for heading in HEADINGS
         ]
         self._numbers = {pose: number for number, pose in enumerate(self.poses)}
-        self._movements = self._all_movements()
-        self._possible = (self._movements >= 0).any(-1)
+        self.movements = self._all_movements()
+        self._possible = (self.movements >= 0).any(-1)
         self._views = self._all_views()
         columns, rows = (int(self._views[:, place].max()) for place in (0, 1))
         self.attributes = {"column": columns, "row": rows, "heading": len(HEADINGS), "item": len(ITEMS)}
@@ -164,7 +164,7 @@ class Sail(Domain):
         movements = jnp.arange(1, len(MOVEMENTS) + 1)
         has_room, possible = state.movements < MOST_MOVEMENTS, jnp.asarray(self._possible)
         is_clear = (state.number == 0) & (state.condition == 0)
-        poses = jnp.asarray(self._movements)[state.pose, state.number, state.condition]
+        poses = jnp.asarray(self.movements)[state.pose, state.number, state.condition]
         with_number = has_room & is_clear & possible[state.pose, 1:].any(-1)
         with_condition = has_room & (state.condition == 0) & possible[state.pose, state.number, 1:]
         moved = self._repeat(state, len(MOVEMENTS))._replace(

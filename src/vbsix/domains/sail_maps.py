@@ -41,6 +41,8 @@ class Map(NamedTuple):
     """What stands at each intersection; empty for nothing."""
     hallways: Mapping[tuple[Place, Place], Hallway]
     """By the intersections that they join, in both orders."""
+    numbered: Mapping[int, Place] = {}
+    """The intersections between which sequences of instructions lead, by their numbers."""
 
     def ahead(self, place: Place, heading: int) -> Place | None:
         """The next intersection in a direction; None if no hallway leads there."""
@@ -56,8 +58,16 @@ def corners(map_: Map) -> tuple[Place, Place]:
 
 
 def sail_folder() -> Path:
-    """Where the corpus is expected: `sail` in the folder that `VBSIX_DATA` names, which is `data` by default."""
-    return Path(os.environ.get("VBSIX_DATA") or "data") / "sail"
+    """The folder of the corpus: `sail` in the folder that `VBSIX_DATA` names, which is `data` by default."""
+    folder = Path(os.environ.get("VBSIX_DATA") or "data") / "sail"
+    if not folder.is_dir():
+        raise InvalidData(
+            [
+                f"{folder}: no such folder. It should have the SAIL corpus and its maps. Fetch them with: vbsix data "
+                "fetch --only sail --out data; or set VBSIX_DATA to the folder that has them in sail/."
+            ]
+        )
+    return folder
 
 
 def find_maps() -> tuple[Map, ...]:
@@ -67,13 +77,6 @@ def find_maps() -> tuple[Map, ...]:
 
 @functools.cache
 def _read_maps(folder: Path) -> tuple[Map, ...]:
-    if not folder.is_dir():
-        raise InvalidData(
-            [
-                f"{folder}: no such folder. The domain sail needs the maps of the SAIL corpus (map-*.xml): set "
-                "VBSIX_DATA to the folder that has them in sail/."
-            ]
-        )
     return tuple(read_map(folder / f"map-{name}.xml") for name in MAPS)
 
 
@@ -87,6 +90,7 @@ def read_map(path: Path) -> Map:
         raise InvalidData([f"{path}: not XML: {error}"]) from None
     problems: list[str] = []
     items: dict[Place, str] = {}
+    numbered: dict[int, Place] = {}
     for number, node in enumerate(root.iter("node"), start=1):
         place = _place(f"{node.get('x')},{node.get('y')}")
         item = node.get("item", "")
@@ -98,6 +102,8 @@ def read_map(path: Path) -> Map:
             problems.append(f"node {number}: unknown item {item!r}; known: {', '.join(ITEMS)}")
         else:
             items[place] = item
+            if node.get("id", "").isdigit():
+                numbered[int(node.get("id", ""))] = place
     hallways: dict[tuple[Place, Place], Hallway] = {}
     for number, edge in enumerate(root.iter("edge"), start=1):
         ends = _place(edge.get("node1", "")), _place(edge.get("node2", ""))
@@ -111,7 +117,7 @@ def read_map(path: Path) -> Map:
         problems.append("no nodes in the file")
     if problems:
         raise InvalidData(f"{path}: {problem}" for problem in problems)
-    return Map(path.stem.removeprefix("map-"), items, hallways)
+    return Map(path.stem.removeprefix("map-"), items, hallways, numbered)
 
 
 def _edge_problem(ends: Sequence[Place | None], hallway: Hallway, known: Mapping[Place, str]) -> str | None:

@@ -63,14 +63,16 @@ def spurious_shares(
 ) -> dict[str, Shares]:
     """The spurious share of each seed's correct predictions, and of what its searches find for training rows."""
     length = max(config.data.evaluation)
-    shares = {
-        name: [
-            _mean(is_spurious(row[:count].tolist()) for row, count in zip(right[correct], counts[correct], strict=True))
-            for right, correct, counts in _of_known(dataset, name, length, found)
-        ]
-        for name, found in predictions.items()
-    }
+    shares = {name: spurious_predictions(dataset, name, length, found) for name, found in predictions.items()}
     return shares | {FOUND: spurious_finds(dataset, networks, config, min(length, dataset.most_instructions))}
+
+
+def spurious_predictions(dataset: Dataset, split: str, length: int, found: Predicted) -> Shares:
+    """The spurious share of each seed's correct predictions for the examples of one length of a split."""
+    return [
+        _mean(is_spurious(row[:count].tolist()) for row, count in zip(right[correct], counts[correct], strict=True))
+        for right, correct, counts in _of_known(dataset, split, length, found)
+    ]
 
 
 def intermediate_accuracy(

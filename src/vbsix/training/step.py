@@ -38,13 +38,14 @@ class Span(NamedTuple):
     first: int | Int[Array, ""]
     count: int | Int[Array, ""]
     shortest: int | Int[Array, ""]
-    """How many of them, the first ones, have as few instructions as the first; what a curriculum begins with."""
+    """How many of them, the first ones, a curriculum begins with."""
 
 
 def whole_span(examples: Arrays) -> Span:
-    """All examples."""
-    shortest = jnp.sum(jnp.asarray(examples.instructions == examples.instructions[0]))
-    return Span(0, examples.instructions.shape[0], shortest)
+    """All examples. A curriculum begins with the fewest instructions that a tenth of the examples do not exceed."""
+    count = examples.instructions.shape[0]
+    shortest = jnp.sum(jnp.asarray(examples.instructions <= examples.instructions[(count - 1) // 10]))
+    return Span(0, count, shortest)
 
 
 class Learner(NamedTuple):
