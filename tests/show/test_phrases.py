@@ -45,6 +45,16 @@ ROW = "1:0 2:1 3:2 4:3"
         ),
         ("alchemy", BEAKERS, ["g PColor 2 ADrain"], ["pour out two units of beaker 1"]),
         (
+            "tangrams-where",
+            ROW,
+            ["all-objects 2 index ARemove", "-1 W1 -1 H1 AAdd", "all-objects -1 index -1 W1 all-objects ASwap"],
+            [
+                "remove the second figure",
+                "put the removed figure back in second place",
+                "?",
+            ],
+        ),
+        (
             "tangrams",
             ROW,
             ["all-objects 2 index ARemove", "-1 -1 H1 AAdd", "all-objects 1 index all-objects 3 index ASwap"],

@@ -27,6 +27,7 @@ from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.critic import TrainedCritic
 from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import policy_head
+from vbsix.parsing.impossible import find_reasons
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
 from vbsix.search.sharding import sharded_map
@@ -80,12 +81,14 @@ class Parser:
         best: int = 1,
         room: int = _USUAL_UTTERANCES,
         begin: Sequence[str] | None = None,
+        explain: bool = True,
     ) -> Parse:
         """Reads instructions, each as a command, beginning in a context given in its text form, or as JSON.
 
         The confidence of a reading estimates how often such a reading is right. It falls with unknown and rare words,
         and with improbable commands. A model without calibration takes the probability times the share of known words.
-        `Parse.understood` is False if a command is less certain than almost all right ones on dev.
+        `Parse.understood` is False if a command is less certain than almost all right ones on dev, or if what an
+        instruction usually means cannot be done in its world (`Parse.reasons`).
 
         Args:
             context: the world before the first instruction.
@@ -93,11 +96,13 @@ class Parser:
             best: how many readings are wanted; fewer come if the beam finds fewer.
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
             begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
+            explain: whether to look for reasons why instructions cannot be done, in the domains of the corpus. That
+                reads each new instruction in 48 other worlds.
 
         Raises:
             VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
         """
-        return self.parse_many([(context, instructions)], best, room, begin)[0]
+        return self.parse_many([(context, instructions)], best, room, begin, explain)[0]
 
     def parse_many(
         self,
@@ -105,11 +110,21 @@ class Parser:
         best: int = 1,
         room: int = _USUAL_UTTERANCES,
         begin: Sequence[str] | None = None,
+        explain: bool = False,
     ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
-        return self._parse_examples([self._example(*request) for request in requests], best, room, begin)
+        parses = self._parse_examples([self._example(*request) for request in requests], best, room, begin)
+        return self._with_reasons(parses, len(begin or ())) if explain else parses
 
-    def parse_each(self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1) -> list[Parse | VbsixError]:
+    def _with_reasons(self, parses: Sequence[Parse], chosen: int = 0) -> list[Parse]:
+        return [
+            replace(parse, reasons=reasons, understood=parse.understood and not any(reasons))
+            for parse, reasons in zip(parses, find_reasons(self, parses, chosen), strict=True)
+        ]
+
+    def parse_each(
+        self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1, explain: bool = False
+    ) -> list[Parse | VbsixError]:
         """Parses many worlds with their utterances, in batches. A request that cannot be parsed gives its error."""
         self._check_best(best)
         found: dict[int, Parse | VbsixError] = {}
@@ -121,10 +136,12 @@ class Parser:
                 found[place] = error
         try:
             parses = self._parse_examples(list(examples.values()), best)
+            parses = self._with_reasons(parses) if explain else parses
         except VbsixError as error:
             if len(requests) == 1:
                 return [error]
-            return [self.parse_each([request], best)[0] for request in requests]  # a language in Python failed for one
+            # A language in Python failed for one.
+            return [self.parse_each([request], best, explain)[0] for request in requests]
         found |= zip(examples, parses, strict=True)
         return [found[place] for place in range(len(requests))]
 

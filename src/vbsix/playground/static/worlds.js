@@ -201,8 +201,7 @@ export function worldView(label, onchange) {
     element,
     asText,
     update(newDomain, newWorld, svg, canChange = true, shown = newWorld) {
-      // A language that remembers where has the worlds of the paper's domain.
-      [domain, world, editable] = [newDomain.replace(/-where$/, ""), newWorld, canChange];
+      [domain, world, editable] = [baseName(newDomain), newWorld, canChange];
       if (svg) show(figure, svg);
       figure.dataset.world = shown;
       if (document.activeElement !== input) input.value = newWorld;
