@@ -1,4 +1,4 @@
-"""Calibrates the models that come with vbsix on SCONE's dev split: `python docs/scripts/calibrate.py DATA`.
+"""Calibrates the models that come with vbsix on SCONE's dev split: `python docs/scripts/calibrate.py DATA [MODEL...]`.
 
 The weights of the models stay as they are. Only what turns probabilities into confidences is written, and the accuracy
 on test, which the playground shows: seed, step and confidence were chosen on dev.
@@ -7,6 +7,7 @@ on test, which the playground shows: seed, step and confidence were chosen on de
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from vbsix.data.scone import load_split
@@ -20,12 +21,12 @@ from vbsix.utilities.jax_settings import prepare_jax
 SPLITS = ("dev", "test")
 
 
-def main(data: Path) -> None:
+def main(data: Path, names: Sequence[str]) -> None:
     prepare_jax()
     for name, path in pretrained_models().items():
         parser = load(path)
-        if parser.provenance["data"] == "synthetic":
-            continue  # its run has calibrated it
+        if parser.provenance["data"] == "synthetic" or (names and name not in names):
+            continue  # a run on generated data has calibrated its model
         dev, train = load_split(data, parser.domain, "dev"), load_split(data, parser.domain, "train")
         parser = calibrate_parser(parser, dev, [text for row in train for text in row.utterances])
         assert parser.confidence_model is not None
@@ -46,4 +47,4 @@ def _describe(found: Report) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -47,12 +47,14 @@ ROW = "1:0 2:1 3:2 4:3"
         (
             "tangrams-where",
             ROW,
-            ["all-objects 2 index ARemove", "-1 W1 -1 H1 AAdd", "all-objects -1 index -1 W1 all-objects ASwap"],
-            [
-                "remove the second figure",
-                "put the removed figure back in second place",
-                "?",
-            ],
+            ["all-objects 2 index ARemove", "-1 W1 -1 H1 AAdd"],
+            ["remove the second figure", "put the removed figure back in second place"],
+        ),
+        (
+            "scene-where",
+            STAGE,
+            ["r PShirt -1 AMove", "-1 H1 -1 W1 AMove"],
+            ["the person in red with no hat moves to position 10", "the person who just moved moves to position 1"],
         ),
         (
             "tangrams",

@@ -27,7 +27,7 @@ from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.critic import TrainedCritic
 from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import policy_head
-from vbsix.parsing.impossible import find_reasons
+from vbsix.parsing.impossible import find_failures, missing
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
 from vbsix.search.sharding import sharded_map
@@ -87,8 +87,8 @@ class Parser:
 
         The confidence of a reading estimates how often such a reading is right. It falls with unknown and rare words,
         and with improbable commands. A model without calibration takes the probability times the share of known words.
-        `Parse.understood` is False if a command is less certain than almost all right ones on dev, or if what an
-        instruction usually means cannot be done in its world (`Parse.reasons`).
+        `Parse.understood` is False if a command is less certain than almost all right ones on dev, or if an
+        instruction cannot be done in its world (`Parse.reasons`).
 
         Args:
             context: the world before the first instruction.
@@ -96,8 +96,8 @@ class Parser:
             best: how many readings are wanted; fewer come if the beam finds fewer.
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
             begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
-            explain: whether to look for reasons why instructions cannot be done, in the domains of the corpus. That
-                reads each new instruction in 48 other worlds.
+            explain: whether to look further for reasons why instructions cannot be done. In the domains of the corpus,
+                that reads each new instruction in 24 other worlds.
 
         Raises:
             VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
@@ -114,13 +114,15 @@ class Parser:
     ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
         parses = self._parse_examples([self._example(*request) for request in requests], best, room, begin)
-        return self._with_reasons(parses, len(begin or ())) if explain else parses
+        return self._explain(parses, len(begin or ())) if explain else parses
 
-    def _with_reasons(self, parses: Sequence[Parse], chosen: int = 0) -> list[Parse]:
-        return [
-            replace(parse, reasons=reasons, understood=parse.understood and not any(reasons))
-            for parse, reasons in zip(parses, find_reasons(self, parses, chosen), strict=True)
-        ]
+    def _explain(self, parses: Sequence[Parse], chosen: int = 0) -> list[Parse]:
+        """The parses with more reasons why instructions cannot be done."""
+        found = []
+        for parse, failures in zip(parses, find_failures(self, parses, chosen), strict=True):
+            reasons = tuple(known or failure for known, failure in zip(parse.reasons, failures, strict=True))
+            found.append(replace(parse, reasons=reasons, understood=parse.understood and not any(reasons)))
+        return found
 
     def parse_each(
         self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1, explain: bool = False
@@ -136,7 +138,7 @@ class Parser:
                 found[place] = error
         try:
             parses = self._parse_examples(list(examples.values()), best)
-            parses = self._with_reasons(parses) if explain else parses
+            parses = self._explain(parses) if explain else parses
         except VbsixError as error:
             if len(requests) == 1:
                 return [error]
@@ -289,11 +291,18 @@ class Parser:
         readings = self._with_confidence(
             to_readings(self.domain, predicted, len(example.instructions)), example.instructions, predicted, chosen
         )
+        worlds = [example.context, *(readings[0].worlds if readings else ())]
+        reasons = tuple(
+            None if place < chosen or not readings else missing(self.domain.name, text, *worlds[place : place + 2])
+            for place, text in enumerate(example.instructions)
+        )
+        sure = bool(readings) and min(readings[0].command_confidences) >= self.threshold
         return Parse(
             world=example.context,
             utterances=example.instructions,
             readings=readings,
-            understood=bool(readings) and min(readings[0].command_confidences) >= self.threshold,
+            understood=sure and not any(reasons),
+            reasons=reasons,
             unknown_words=self.unknown_words(example.instructions),
             unread_words=tuple(word for text in example.instructions for word in self.words.unread(text, most)),
             domain=self.domain.name,

@@ -39,7 +39,9 @@ class ParseRequest(_Strict):
     begin: list[Command] = Field(
         default=[], max_length=MOST_UTTERANCES, description="Commands chosen before: all readings begin with them."
     )
-    explain: bool = Field(default=True, description="Whether to say which instructions cannot be done; takes longer.")
+    explain: bool = Field(
+        default=True, description="Whether to look further for instructions that cannot be done, which takes longer."
+    )
 
 
 class SearchRequest(_Strict):
@@ -149,7 +151,7 @@ class ParseAnswer(_Answer):
     understood: bool
     """Whether no command of the first reading is doubtful, and no instruction is known to be impossible."""
     reasons: list[str | None]
-    """For each instruction why it cannot be done in its world; none where nothing says so. Empty if not asked for."""
+    """For each instruction why it cannot be done in its world; none where nothing says so."""
     unknown_words: list[str]
     unread_words: list[str]
     pictures: dict[str, str]
