@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vbsix.parsing.parser import Parser
     from vbsix.search.prediction import Parse
 
-WORLDS = 24
+WORLDS = 32
 """How many other worlds an instruction is read in."""
 READINGS = 32
 """How many readings there, at most: programs that lead to the same world are ways to say the same."""
@@ -143,11 +143,10 @@ def _error(parser: Parser, world: str, commands: Sequence[str]) -> str | None:
 def usual_meanings(parser: Parser, texts: set[str]) -> dict[str, tuple[str, ...]]:
     """The commands that each instruction has in most of the other worlds; none where it depends on the world."""
     kept = _kept.get(parser, {})
-    new = sorted(texts - kept.keys())
+    new = texts - kept.keys()
     worlds = other_worlds(parser.domain.name)
     best = min(READINGS, parser.config.run.evaluation_beam)
-    parses = parser.parse_many([(world, [text]) for text in new for world in worlds], best, room=1)
-    found = {text: _usual(parses[WORLDS * place :][:WORLDS]) for place, text in enumerate(new)}
+    found = {text: _usual(parser.parse_many([(world, [text]) for world in worlds], best, room=1)) for text in new}
     meanings = {text: kept[text] for text in texts & kept.keys()} | found
     _kept[parser] = {**kept, **found} if len(kept) < MOST_KEPT else found  # other threads may read the old one
     return meanings

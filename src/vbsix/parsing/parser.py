@@ -97,7 +97,7 @@ class Parser:
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
             begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
             explain: whether to look further for reasons why instructions cannot be done. In the domains of the corpus,
-                that reads each new instruction in 24 other worlds.
+                that reads each new instruction in 32 other worlds.
 
         Raises:
             VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
