@@ -18,13 +18,14 @@ from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.domains.names import base_name
 from vbsix.parsing.attention import attends
 from vbsix.playground.answers import answer_attention, answer_parse, answer_search, random_rows
-from vbsix.playground.examples import EXAMPLES
+from vbsix.playground.examples import EXAMPLES, GUIDED
 from vbsix.playground.feedback import Feedback
 from vbsix.playground.limits import LOOPBACK, AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
     AttentionAnswer,
     AttentionRequest,
     FeedbackRequest,
+    GuidedSearch,
     KnownExample,
     ModelInfo,
     ModelName,
@@ -160,6 +161,17 @@ def _describe(model: Model, ready: bool) -> ModelInfo:
         examples=[
             KnownExample(title=one.title, world=one.world, utterances=list(one.utterances), target=one.target)
             for one in EXAMPLES.get(base_name(model.domain), ())
+        ],
+        guided=[
+            GuidedSearch(
+                title=one.title,
+                world=one.world,
+                utterances=list(one.utterances),
+                target=one.worlds[-1],
+                beam=one.beam,
+                look=one.look,
+            )
+            for one in GUIDED.get(model.name, ())
         ],
         random=has_corpus(model.domain),
         ready=ready,

@@ -83,6 +83,16 @@ class KnownExample(_Answer):
     """The world that the instructions lead to."""
 
 
+class GuidedSearch(_Answer):
+    title: str
+    world: str
+    utterances: list[str]
+    target: str
+    beam: Beam
+    look: str
+    """What to look at."""
+
+
 class ModelInfo(_Answer):
     name: str
     domain: str
@@ -92,6 +102,8 @@ class ModelInfo(_Answer):
     """Whether it says which words it attends to."""
     examples: list[KnownExample]
     """Instructions whose outcome is known."""
+    guided: list[GuidedSearch]
+    """Searches that show what merging, or the critic, is for."""
     random: bool
     """Whether there are random worlds of its domain."""
     ready: bool

@@ -300,8 +300,8 @@ async function refreshSearch(asked, signal) {
   const { model: name, world, say: utterances, beam, critic } = asked;
   const target = asked.target ?? reading()?.commands.at(-1)?.world ?? world;
   searching.attach();
-  const names = models.map((one) => one.name);
-  searching.settings(asked, model(), target, pictures[target], names);
+  const guided = models.filter(({ domain }) => domain === model().domain).flatMap((one) => one.guided.map((search) => ({ ...search, model: one.name })));
+  searching.settings(asked, model(), target, pictures[target], guided);
   if (!utterances.length || utterances.length > MOST_SEARCHED) {
     searching.update(null);
     if (utterances.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
@@ -312,7 +312,7 @@ async function refreshSearch(asked, signal) {
   const slow = setTimeout(() => searching.wait(true), 500);
   try {
     const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal);
-    searching.settings(asked, model(), target, found.pictures[target], names);
+    searching.settings(asked, model(), target, found.pictures[target], guided);
     searching.update(found);
   } catch (error) {
     if (error.name !== "AbortError") searching.update(null);
