@@ -80,7 +80,7 @@ def test_right_answers_to_a_few_rows_stay_understood(domain, data_dir):
     right = [
         parse
         for parse, row in zip(parses, rows, strict=True)
-        if parse.readings and parser.domain.is_right(parse.readings[0].worlds[-1], row.worlds[2])
+        if parse.readings and parser.domain.is_right(parse.readings[0].worlds[-1], str(row.worlds[2]))
     ]
     doubted = [(parse.utterances, parse.reasons) for parse in right if not parse.understood]
     print(f"{domain}: of {len(right)} right answers, these are not understood: {doubted}")

@@ -127,6 +127,20 @@ class Guided:
 MERGING = "Merging wins"
 _MERGED = "Only execution space finds a program. Open it as a picture, and look for cards that two arrows lead to."
 GUIDED: Mapping[str, Sequence[Guided]] = {
+    "tangrams": (
+        Guided(
+            MERGING,
+            "1:1 2:4 3:3 4:2 5:0",
+            (
+                "pull shape 2 out",
+                "insert the shape just removed in the 2nd position",
+                "switch the position of shape 5 with that of the 3rd shape",
+            ),
+            ("1:1 2:3 3:2 4:0", "1:1 2:4 3:3 4:2 5:0", "1:1 2:4 3:0 4:2 5:3"),
+            4,
+            _MERGED,
+        ),
+    ),
     "tangrams-critic": (
         Guided(
             "The critic wins",
