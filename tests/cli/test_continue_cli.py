@@ -9,6 +9,9 @@ from training.tiny import LOOP_CONFIG, LOOP_SEEDS, run_tiny
 
 import vbsix as library
 from vbsix.config.schema import override
+from vbsix.playground.feedback import Feedback
+from vbsix.playground.messages import FeedbackRequest
+from vbsix.playground.models import Model
 from vbsix.runs.folder import open_run
 
 pytestmark = pytest.mark.integration
@@ -41,6 +44,25 @@ def test_the_command_line_continues(vbsix, first, tmp_path):
     ended = vbsix("train", "scene", f"--from={first}")
     assert (ended.code, ended.out) == (2, "")
     assert "is for the domain 'tangrams', not for 'scene'" in ended.err
+
+
+@pytest.mark.slow
+def test_corrections_saved_by_the_playground_train_a_run_further(vbsix, first, tmp_path):
+    out, model = tmp_path / "run", Model("first", library.load(first))
+    for place in (1, 2, 3, 4):
+        world = " ".join(f"{number}:{figure}" for number, figure in enumerate("01234", start=1))
+        left = [figure for number, figure in enumerate("01234", start=1) if number != place]
+        target = " ".join(f"{number}:{figure}" for number, figure in enumerate(left, start=1))
+        said = [f"remove figure {place}"]
+        Feedback(tmp_path).save(model, FeedbackRequest(model="first", world=world, utterances=said, target=target))
+    options = "--set=data.lengths=[0]", "--set=data.evaluation=[0]", "--steps=2", f"--out={out}", "--quiet"
+    ended = vbsix("train", f"--from={first}", f"--data={tmp_path / 'tangrams.jsonl'}", *options)
+    assert (ended.code, ended.err) == (0, "")
+    run = open_run(out)
+    rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    assert {row["step"] for row in rows} == {0, 2} and run.source.endswith("tangrams.jsonl")
+    refused = vbsix("train", "--from=tangrams", f"--data={tmp_path / 'tangrams.jsonl'}", *options[:-2], "--out=other")
+    assert refused.code == 2 and "other word vectors" in refused.err
 
 
 @pytest.mark.slow

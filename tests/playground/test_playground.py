@@ -20,7 +20,7 @@ import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.data.json_lines import read_json_lines
 from vbsix.models import Policy
-from vbsix.parsing.loading import find_model, make_ensemble
+from vbsix.parsing.loading import PRETRAINED, find_model, make_ensemble
 from vbsix.playground import answers
 from vbsix.playground.answers import answer_attention, answer_parse
 from vbsix.playground.app import create_app
@@ -259,7 +259,11 @@ def test_models_say_where_they_come_from(server):
 @pytest.mark.parametrize("domain", EXAMPLES)
 def test_built_in_models_say_how_good_they_are_on_test(domain):
     (model,) = load_models([find_model(domain)]).values()
-    assert set(model.accuracy) == {"1", "3", "5"} and model.accuracy_split == "test"
+    card = (PRETRAINED / f"{domain}.md").read_text(encoding="utf-8")
+    _, _, after_3, after_5 = next(line for line in card.splitlines() if line.startswith("| test")).strip("| ").split("|")
+    stated = {"3": float(after_3), "5": float(after_5)}
+    assert model.accuracy_split == "test"
+    assert {length: round(100 * model.accuracy[length], 1) for length in stated} == stated
 
 
 def test_languages_that_remember_where_have_the_examples_of_the_paper(models, monkeypatch):

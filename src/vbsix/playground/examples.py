@@ -141,6 +141,24 @@ GUIDED: Mapping[str, Sequence[Guided]] = {
             _MERGED,
         ),
     ),
+    "alchemy": (
+        Guided(
+            MERGING,
+            "1:pppp 2:rr 3:ppp 4:pppp 5:rrrr 6:_ 7:yyy",
+            (
+                "throw out all of beaker 5",
+                "take one part out of the beaker of red liquid",
+                "throw out one part from the beaker used in step 2",
+            ),
+            (
+                "1:pppp 2:rr 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+                "1:pppp 2:r 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+                "1:pppp 2:_ 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+            ),
+            4,
+            _MERGED,
+        ),
+    ),
     "tangrams-critic": (
         Guided(
             "The critic wins",
