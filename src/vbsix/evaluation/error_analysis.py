@@ -58,8 +58,9 @@ def arguments_of_change(domain: str, before: str, after: str) -> dict[str, str]:
 COLOURS = {**NAMES, "_": "none"}
 """Of shirts and hats."""
 
+TO_EARLIER = "an earlier instruction"
 REFERENCES = {
-    "an earlier instruction": "it he she him her his they them that this again undo repeat reverse same back other",
+    TO_EARLIER: "it he she him her his they them that this again undo repeat reverse same back other",
     "a colour": "red yellow green orange purple blue brown",
     "an end or the middle": "last end leftmost rightmost left right middle far final",
     "a number": "first second third fourth fifth sixth seventh eighth ninth tenth one two three four five six seven",

@@ -20,6 +20,7 @@ from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.domains.changes import ALCHEMY_NAMES, NAMES, cells
 from vbsix.domains.execution import execute
 from vbsix.domains.names import base_name
+from vbsix.evaluation.error_analysis import TO_EARLIER, kind_of_reference
 from vbsix.utilities.errors import InvalidProgram, with_article
 
 if TYPE_CHECKING:
@@ -144,9 +145,12 @@ def usual_meanings(parser: Parser, texts: set[str]) -> dict[str, tuple[str, ...]
     """The commands that each instruction has in most of the other worlds; none where it depends on the world."""
     kept = _kept.get(parser, {})
     new = texts - kept.keys()
+    alone = {text for text in new if kind_of_reference(text) != TO_EARLIER}  # others mean nothing by themselves
     worlds = other_worlds(parser.domain.name)
     best = min(READINGS, parser.config.run.evaluation_beam)
-    found = {text: _usual(parser.parse_many([(world, [text]) for world in worlds], best, room=1)) for text in new}
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(new - alone, ())
+    for text in alone:
+        found[text] = _usual(parser.parse_many([(world, [text]) for world in worlds], best, room=1))
     meanings = {text: kept[text] for text in texts & kept.keys()} | found
     _kept[parser] = {**kept, **found} if len(kept) < MOST_KEPT else found  # other threads may read the old one
     return meanings
