@@ -9,6 +9,7 @@ from training.tiny import LOOP_CONFIG, LOOP_SEEDS, run_tiny
 
 import vbsix as library
 from vbsix.config.schema import override
+from vbsix.data.dataset import GLOVE
 from vbsix.playground.feedback import Feedback
 from vbsix.playground.messages import FeedbackRequest
 from vbsix.playground.models import Model
@@ -47,22 +48,26 @@ def test_the_command_line_continues(vbsix, first, tmp_path):
 
 
 @pytest.mark.slow
-def test_corrections_saved_by_the_playground_train_a_run_further(vbsix, first, tmp_path):
-    out, model = tmp_path / "run", Model("first", library.load(first))
-    for place in (1, 2, 3, 4):
-        world = " ".join(f"{number}:{figure}" for number, figure in enumerate("01234", start=1))
-        left = [figure for number, figure in enumerate("01234", start=1) if number != place]
-        target = " ".join(f"{number}:{figure}" for number, figure in enumerate(left, start=1))
-        said = [f"remove figure {place}"]
-        Feedback(tmp_path).save(model, FeedbackRequest(model="first", world=world, utterances=said, target=target))
-    options = "--set=data.lengths=[0]", "--set=data.evaluation=[0]", "--steps=2", f"--out={out}", "--quiet"
-    ended = vbsix("train", f"--from={first}", f"--data={tmp_path / 'tangrams.jsonl'}", *options)
+@pytest.mark.timeout(900)
+def test_corrections_saved_by_the_playground_train_a_built_in_model_further(vbsix, data_dir, tmp_path):
+    """As the page on the playground says: whole examples, with the word vectors of the model."""
+    out, file, model = tmp_path / "run", tmp_path / "tangrams.jsonl", Model("tangrams", library.load("tangrams"))
+    options = f"--data={file}", "--set=data.lengths=[0]", "--set=data.evaluation=[0]", "--steps=2", "--quiet"
+    for said, target in (
+        (["remove the second figure"], "1:0 2:2 3:3"),
+        (["delete the third figure"], "1:0 2:1 3:3"),
+        (["swap the first and last figure", "remove the first figure"], "1:1 2:2 3:0"),
+        (["swap the first and second figure"], "1:1 2:0 3:2 4:3"),
+    ):
+        request = FeedbackRequest(model="tangrams", world="1:0 2:1 3:2 4:3", utterances=said, target=target)
+        Feedback(tmp_path).save(model, request)
+    vectors = f"--set=data.vectors={data_dir / GLOVE}"
+    refused = vbsix("train", "--from=tangrams", *options, f"--out={tmp_path / 'refused'}")
+    assert refused.code == 2 and "data.vectors=FILE" in refused.err
+    ended = vbsix("train", "--from=tangrams", *options, f"--out={out}", vectors)
     assert (ended.code, ended.err) == (0, "")
-    run = open_run(out)
-    rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
-    assert {row["step"] for row in rows} == {0, 2} and run.source.endswith("tangrams.jsonl")
-    refused = vbsix("train", "--from=tangrams", f"--data={tmp_path / 'tangrams.jsonl'}", *options[:-2], "--out=other")
-    assert refused.code == 2 and "other word vectors" in refused.err
+    rows = [json.loads(line) for line in open_run(out).metrics.read_text().splitlines()]
+    assert {row["step"] for row in rows} == {0, 2}
 
 
 @pytest.mark.slow
