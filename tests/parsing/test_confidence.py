@@ -58,6 +58,7 @@ def impossible() -> list[list[str]]:
 
 
 @integration
+@pytest.mark.timeout(600)
 def test_most_of_what_cannot_be_done_is_not_understood():
     assert len({tuple(one) for one in impossible()}) == 40
     sure = []
@@ -71,6 +72,7 @@ def test_most_of_what_cannot_be_done_is_not_understood():
 
 
 @integration
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("domain", ["alchemy", "scene", "tangrams"])
 def test_right_answers_to_a_few_rows_stay_understood(domain, data_dir):
     """A quick form of the next test."""

@@ -56,7 +56,7 @@ def parse(
     """Read instructions: their commands, how confident the model is, and the worlds before and after.
 
     Instructions whose words are unknown, whose commands are improbable or which cannot be done in their world are
-    reported as not understood; with --input, nothing is said of what cannot be done.
+    reported as not understood. With --input, fewer of those that cannot be done are recognised.
 
     Without instructions and --context, requests come from standard input, a line of JSON each, as in
     {"context": "1:0 2:3", "instructions": ["swap them"], "id": 7}, and a line of JSON answers each.
