@@ -12,6 +12,9 @@ const FIGURES = {
 };
 const DURATION = 450;
 
+/** The paper's domain whose worlds a language that remembers where has, too. */
+export const baseName = (domain) => domain.replace(/-where$/, "");
+
 /** What stands at each position of a text such as `1:r_ 2:__`. */
 const cells = (world) => (world ? world.split(" ").map((cell) => cell.slice(cell.indexOf(":") + 1)) : []);
 const text = (contents) => contents.map((content, place) => `${place + 1}:${content}`).join(" ");
