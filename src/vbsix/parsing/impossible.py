@@ -136,7 +136,8 @@ def _error(parser: Parser, world: str, commands: Sequence[str]) -> str | None:
         execute(parser.domain, world, " ".join(commands))
     except InvalidProgram as error:
         reason = error.reason.removeprefix(f"{error.token}: ")
-        if not reason.startswith("needs "):  # "needs one beaker": here the instruction refers to it in another way
+        # "needs one beaker": here the instruction refers to it in another way. "Next to" has another side at the ends.
+        if not reason.startswith("needs ") and not reason.endswith("off the stage"):
             return reason
     return None
 
