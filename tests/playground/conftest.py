@@ -51,7 +51,7 @@ def all_models(run_folder) -> Mapping[str, Model]:
 
 @contextmanager
 def serve(models: Mapping[str, Model], feedback: Path | None = None) -> Iterator[str]:
-    """The address of a running playground that has compiled what parses, reasons and examples need, of one size only."""
+    """The address of a running playground that has compiled what parses and reasons need, of one size only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vbsix.playground.answers.ROOMS", (5, 10))
         for model in models.values():

@@ -354,9 +354,10 @@ def test_what_is_not_understood_is_called_a_guess(page):
 def test_what_cannot_be_done_says_why(page):
     def answer(route) -> None:
         """The quick answer as it is, and the explained one with a reason."""
-        found = route.fetch().json()
-        explained = json.loads(route.request.post_data)["explain"]
-        route.fulfill(json={**found, "understood": False, "reasons": ["beaker 7 is full"]} if explained else found)
+        asked = json.loads(route.request.post_data)
+        found = route.fetch(post_data=json.dumps({**asked, "explain": False})).json()
+        reason = {"understood": False, "reasons": ["beaker 7 is full"]} if asked["explain"] else {}
+        route.fulfill(json={**found, **reason})
 
     page.route("**/api/parse", answer)
     go(page, address("play", SAID[0]))
