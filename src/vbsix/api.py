@@ -25,7 +25,7 @@ from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.evaluation.report import Report, report
-from vbsix.parsing.continuing import open_source
+from vbsix.parsing.continuing import Source, open_source
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
@@ -160,7 +160,7 @@ def train(
     data = data or (SYNTHETIC if source is None else source.data)
     if data is None:
         raise VbsixError(f"{start}: a model does not know where its data is; give the data.")
-    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source and source.config)
+    run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source)
     if rounds is not None and (start is not None or teachers is not None):
         raise VbsixError("rounds: teachers begin from scratch; leave out start and teachers.")
     if rounds is None and folds is not None:
@@ -213,18 +213,18 @@ def _plan(
     out: str | Path | None,
     config: str | Path | None,
     settings: Mapping[str, Any],
-    trained: Config | None = None,
+    continued: Source | None = None,
 ) -> Run:
-    """The run that the arguments of `train` describe; `trained` are the settings of what it continues."""
+    """The run that the arguments of `train` describe; `continued` is what it continues."""
     source = str(data) if str(data) == SYNTHETIC else str(Path(data).resolve())
     given = {name.replace("__", "."): value for name, value in settings.items()}
     file = Path(config) if config else None
-    if trained is None:
+    if continued is None:
         chosen = choose_config(language.name, source, *names, file, given)
     elif any(names):
         raise VbsixError("start: method, recipe and variant are those of the policy; change settings instead.")
     else:
-        chosen = continue_config(trained, file, given, language.name)
+        chosen = continue_config(continued, file, given, language.name)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
@@ -453,16 +453,20 @@ def _resolved(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def continue_config(
-    trained: Config, file: Path | None, settings: Mapping[str, Any], domain: str | None = None
+    source: Source, file: Path | None, settings: Mapping[str, Any], domain: str | None = None
 ) -> Config:
-    """The settings of a run that continues a trained policy: those of the policy, changed by a file and by others."""
+    """The settings of a run that continues a trained policy: those of the policy, changed by a file and by others.
+
+    A model comes without word vectors, so `data.vectors` may name the file of those that it was trained with.
+    """
+    trained, fixed = source.config, VOCABULARY if source.words else [one for one in VOCABULARY if one != "data.vectors"]
     given = {**(read_toml(file) if file else {}), **settings}
     given = {name: value for name, value in given.items() if name not in ("method", "recipe", "variant")}
     given |= _resolved(given)
     if (wanted := domain or given.get("domain", trained.domain)) != trained.domain:
         raise VbsixError(f"the policy was trained for {trained.domain}, not for {wanted}.")
     config = require_sense(override(trained, given))
-    if changed := next((name for name in VOCABULARY if name in changes(trained, config)), None):
+    if changed := next((name for name in fixed if name in changes(trained, config)), None):
         raise VbsixError(f"{changed}: a run that continues a policy has the policy's vocabulary.")
     return config
 

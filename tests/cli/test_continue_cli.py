@@ -9,6 +9,10 @@ from training.tiny import LOOP_CONFIG, LOOP_SEEDS, run_tiny
 
 import vbsix as library
 from vbsix.config.schema import override
+from vbsix.data.dataset import GLOVE
+from vbsix.playground.feedback import Feedback
+from vbsix.playground.messages import FeedbackRequest
+from vbsix.playground.models import Model
 from vbsix.runs.folder import open_run
 
 pytestmark = pytest.mark.integration
@@ -41,6 +45,29 @@ def test_the_command_line_continues(vbsix, first, tmp_path):
     ended = vbsix("train", "scene", f"--from={first}")
     assert (ended.code, ended.out) == (2, "")
     assert "is for the domain 'tangrams', not for 'scene'" in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_corrections_saved_by_the_playground_train_a_built_in_model_further(vbsix, data_dir, tmp_path):
+    """As the page on the playground says: whole examples, with the word vectors of the model."""
+    out, file, model = tmp_path / "run", tmp_path / "tangrams.jsonl", Model("tangrams", library.load("tangrams"))
+    options = f"--data={file}", "--set=data.lengths=[0]", "--set=data.evaluation=[0]", "--steps=2", "--quiet"
+    for said, target in (
+        (["remove the second figure"], "1:0 2:2 3:3"),
+        (["delete the third figure"], "1:0 2:1 3:3"),
+        (["swap the first and last figure", "remove the first figure"], "1:1 2:2 3:0"),
+        (["swap the first and second figure"], "1:1 2:0 3:2 4:3"),
+    ):
+        request = FeedbackRequest(model="tangrams", world="1:0 2:1 3:2 4:3", utterances=said, target=target)
+        Feedback(tmp_path).save(model, request)
+    vectors = f"--set=data.vectors={data_dir / GLOVE}"
+    refused = vbsix("train", "--from=tangrams", *options, f"--out={tmp_path / 'refused'}")
+    assert refused.code == 2 and "data.vectors=FILE" in refused.err
+    ended = vbsix("train", "--from=tangrams", *options, f"--out={out}", vectors)
+    assert (ended.code, ended.err) == (0, "")
+    rows = [json.loads(line) for line in open_run(out).metrics.read_text().splitlines()]
+    assert {row["step"] for row in rows} == {0, 2}
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ from vbsix.utilities.errors import VbsixError
 
 OUT_OF_DOMAIN = {"out_of_domain.txt": 300, "out_of_domain_later.txt": 60}
 MOST_UNDERSTOOD, LEAST_KEPT = 0.05, 0.95
+MOST_SURE = 0.25
+"""Of the impossible instructions."""
 
 integration = pytest.mark.integration
 
@@ -50,13 +52,51 @@ def test_what_is_no_instruction_is_not_understood(domain):
         assert np.mean([parse.confidence for parse in parses]) < 0.35
 
 
+def impossible() -> list[list[str]]:
+    """Domain, world and instruction."""
+    return [line.split(" | ") for line in sentences("impossible.txt")]
+
+
+@integration
+@pytest.mark.timeout(600)
+def test_most_of_what_cannot_be_done_is_not_understood():
+    assert len({tuple(one) for one in impossible()}) == 40
+    sure = []
+    for name in ("alchemy", "scene", "tangrams"):
+        asked = [(world, [text]) for domain, world, text in impossible() if domain == name]
+        parses = vbsix.load(name).parse_many(asked, explain=True)
+        sure += [(parse.utterances[0], round(parse.confidence, 2)) for parse in parses if parse.understood]
+        print(*[(*parse.utterances, *parse.reasons) for parse in parses if any(parse.reasons)], sep="\n")
+    print(f"{len(sure)} of 40 impossible instructions count as understood: {sure}")
+    assert len(sure) <= MOST_SURE * 40
+
+
+@integration
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("domain", ["alchemy", "scene", "tangrams"])
+def test_right_answers_to_a_few_rows_stay_understood(domain, data_dir):
+    """A quick form of the next test."""
+    parser = vbsix.load(domain)
+    rows = load_split(data_dir, parser.domain, "dev")[:40]
+    parses = parser.parse_many([(str(row.worlds[0]), row.utterances[:2]) for row in rows], explain=True)
+    right = [
+        parse
+        for parse, row in zip(parses, rows, strict=True)
+        if parse.readings and parser.domain.is_right(parse.readings[0].worlds[-1], str(row.worlds[2]))
+    ]
+    doubted = [(parse.utterances, parse.reasons) for parse in right if not parse.understood]
+    print(f"{domain}: of {len(right)} right answers, these are not understood: {doubted}")
+    assert len(right) >= 20 and len(doubted) <= 0.1 * len(right)
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("domain", ["alchemy", "scene", "tangrams"])
 def test_right_answers_stay_understood_and_confidence_is_calibrated(domain, data_dir):
     """On dev, where the models were calibrated, and on test, where they were not."""
     parser = vbsix.load(domain)
     for split, rows in (("dev", None), ("test", 200)):
-        predictions = predict_rows(parser, load_split(data_dir, parser.domain, split)[:rows])
+        predictions = predict_rows(parser, load_split(data_dir, parser.domain, split)[:rows], explain=True)
         right = [one.parse.understood for one in predictions if one.correct]
         confidence, accuracy = (
             np.mean([one.parse.confidence for one in predictions]),

@@ -11,9 +11,6 @@ import pytest
 import vbsix
 from vbsix.domains.names import base_name
 from vbsix.parsing.loading import PRETRAINED, find_model, pretrained_models
-from vbsix.playground.app import STATIC
-from vbsix.playground.models import load_models
-from vbsix.playground.searching import search
 from vbsix.utilities.errors import VbsixError
 
 pytestmark = pytest.mark.integration
@@ -50,21 +47,6 @@ def test_a_model_is_small_and_has_a_card(name):
     card = (PRETRAINED / f"{name}.md").read_text(encoding="utf-8")
     for part in ("Data", "Supervision", "Training", "Accuracy", "Limits"):
         assert f"**{part}**" in card
-
-
-def test_the_model_with_a_critic_finds_what_its_policy_alone_does_not():
-    """The playground's example of a search in which the critic wins."""
-    (model,) = load_models([find_model("tangrams-critic")]).values()
-    said = ["trade shape 2 with third shape", "let it switch places with fourth shape", "then delete shape 2"]
-    found = {
-        critic: search(model, "1:2 2:3 3:1 4:0 5:4", "1:2 2:0 3:3 4:4", said, space="execution", beam=4, critic=critic)[
-            0
-        ].programs
-        for critic in (True, False)
-    }
-    assert found[True] and not found[False]
-    assert "tangrams-critic" in (STATIC / "search.js").read_text(encoding="utf-8")
-    assert all(f'"{text}"' in (STATIC / "search.js").read_text(encoding="utf-8") for text in said)
 
 
 def test_what_lies_in_the_folder_goes_before_a_model_of_that_name(tmp_path, monkeypatch):

@@ -50,15 +50,15 @@ def all_models(run_folder) -> Mapping[str, Model]:
 
 
 @contextmanager
-def serve(models: Mapping[str, Model]) -> Iterator[str]:
-    """The address of a running playground that has compiled what parses and examples need, of one size only."""
+def serve(models: Mapping[str, Model], feedback: Path | None = None) -> Iterator[str]:
+    """The address of a running playground that has compiled what parses and reasons need, of one size only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vbsix.playground.answers.ROOMS", (5, 10))
         for model in models.values():
             world = str(random_rows(model.domain)[0].row.worlds[0])
-            answer_parse(model, ParseRequest(model=model.name, world=world, utterances=["swap them"]))
+            answer_parse(model, ParseRequest(model=model.name, world=world, utterances=["swap the first two"]))
         with listen("127.0.0.1", 0) as listener:
-            served = uvicorn.Server(uvicorn.Config(create_app(models), log_config=None))
+            served = uvicorn.Server(uvicorn.Config(create_app(models, feedback=feedback), log_config=None))
             thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})
             thread.start()
             while not served.started:

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from statistics import median, quantiles
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ from playground.conftest import MODEL, OTHER, ROW, SAID, serve
 from playwright.sync_api import Browser, Page, expect
 
 from vbsix.playground.answers import answer_parse, answer_search
-from vbsix.playground.examples import EXAMPLES
+from vbsix.playground.examples import EXAMPLES, GUIDED
 from vbsix.show.svg import world_html
 
 STAGE = "1:r_ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__"
@@ -351,7 +352,14 @@ def test_what_is_not_understood_is_called_a_guess(page):
 
 
 def test_what_cannot_be_done_says_why(page):
-    page.route("**/api/explain", lambda route: route.fulfill(json={"reason": "beaker 7 is full"}))
+    def answer(route) -> None:
+        """The quick answer as it is, and the explained one with a reason."""
+        asked = json.loads(route.request.post_data)
+        found = route.fetch(post_data=json.dumps({**asked, "explain": False})).json()
+        reason = {"understood": False, "reasons": ["beaker 7 is full"]} if asked["explain"] else {}
+        route.fulfill(json={**found, **reason})
+
+    page.route("**/api/parse", answer)
     go(page, address("play", SAID[0]))
     expect(page.locator("#say .doubt").first).to_contain_text("Cannot be done: beaker 7 is full.")
     expect(page.locator(".note").last).to_have_text("Instruction 1 cannot be done: beaker 7 is full.")
@@ -458,12 +466,13 @@ def test_a_drawn_search_zooms_moves_and_follows(page):
 def test_a_guided_search_takes_the_model_that_it_needs(page):
     """With another model under the name of the built-in one that has a critic."""
     go(page, address("search", SAID[0], beam="4"))
-    expect(page.get_by_role("button", name="Merging wins")).to_be_visible()
     expect(page.get_by_role("button", name="The critic wins")).to_have_count(0)
+    (wins,) = GUIDED["tangrams-critic"]
 
     def list_models(route) -> None:
         found = route.fetch().json()
-        found["models"] += [{**found["models"][0], "name": "tangrams-critic"}]
+        guided = {**asdict(wins), "target": wins.worlds[-1]}  # as the server sends it
+        found["models"] += [{**found["models"][0], "name": "tangrams-critic", "guided": [guided]}]
         route.fulfill(json=found)
 
     def answer(route) -> None:
@@ -478,7 +487,7 @@ def test_a_guided_search_takes_the_model_that_it_needs(page):
     page.get_by_role("button", name="The critic wins").press("Enter")
     expect(page.locator("#model")).to_have_value("tangrams-critic")
     expect(page.get_by_label("the critic ranks")).to_be_checked()
-    expect(page.get_by_label("Target as text")).to_have_value("1:2 2:0 3:3 4:4")
+    expect(page.get_by_label("Target as text")).to_have_value(wins.worlds[-1])
     expect(page.locator(".guided")).to_contain_text("the right states drop out of the beam")
     expect(page.locator(".found").first).to_be_visible()
 

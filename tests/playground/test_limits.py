@@ -77,7 +77,9 @@ def test_the_server_notices_who_leaves(monkeypatch):
     def answer(_: object, request) -> ParseAnswer:
         called.append(request.world)
         hold.wait(2)
-        return ParseAnswer(readings=[], outcomes=[], understood=False, unknown_words=[], unread_words=[], pictures={})
+        return ParseAnswer(
+            readings=[], outcomes=[], understood=False, reasons=[], unknown_words=[], unread_words=[], pictures={}
+        )
 
     async def ask(world: str, leaves: bool) -> None:
         body = json.dumps({"model": "model", "world": world, "utterances": []}).encode()

@@ -85,7 +85,7 @@ def key_presses_of(number: int) -> Iterator[dict]:
         for count, text in enumerate(row.utterances):
             for end in (end for end in range(1, len(text) + 1) if text[end - 1] != " "):
                 said = [*row.utterances[:count], text[:end]]
-                yield {"model": "scene", "world": row.worlds[0], "utterances": said}
+                yield {"model": "scene", "world": row.worlds[0], "utterances": said, "explain": False}
 
 
 async def type_along(address: str, asked: Iterator[dict], moments: Iterable[float], waits: list[float]) -> int:
@@ -136,6 +136,28 @@ async def type_together(
     return waits, sum(await asyncio.gather(*typing))
 
 
+async def rest_together(address: str, clients: int, seconds: float, pause: float) -> list[float]:
+    """The wait for each explanation, where each client rests every so many seconds after a new instruction."""
+    waits: list[float] = []
+
+    async def rest(number: int) -> None:
+        row = rows()[-number - 1]
+        async with Client(address) as client:
+            began = time.monotonic() + pause * number / clients
+            for place in range(int(seconds / pause)):
+                await asyncio.sleep(began + pause * place - time.monotonic())
+                said = [row.utterances[place % len(row.utterances)]]
+                asked = time.monotonic()
+                status, answer = await client.post(
+                    "/api/parse", {"model": "scene", "world": row.worlds[0], "utterances": said, "explain": True}
+                )
+                assert status == 200 and len(answer["reasons"]) == 1, answer
+                waits.append(time.monotonic() - asked)
+
+    await asyncio.gather(*(rest(number) for number in range(clients)))
+    return waits
+
+
 async def search(address: str, row: Row, beam: int) -> int:
     """The status of a search."""
     asked = {"model": "scene", "world": row.worlds[0], "target": row.worlds[-1], "utterances": row.utterances}
@@ -171,6 +193,25 @@ def test_fifty_clients_type_at_once(served, words):
     print(f"{len(waits)} key presses of {CLIENTS} clients at {words} words a minute: {summary}")
     assert len(waits) == CLIENTS * round(30 / PAUSES[words])
     assert median(waits) < 0.3
+
+
+@pytest.mark.timeout(900)
+def test_explanations_of_fifty_clients_delay_no_typing(served):
+    """Each client stops to think once in 15 seconds, as at 40 words a minute between two instructions."""
+    _, address = served
+    clients = [key_presses_of(number) for number in range(CLIENTS)]
+
+    async def type_and_rest():
+        typing = type_together(address, clients, 30, PAUSES[40])
+        return await asyncio.gather(typing, rest_together(address, CLIENTS, 30, 15))
+
+    alone, _ = asyncio.run(type_together(address, clients, 30, PAUSES[40]))
+    (waits, _), explained = asyncio.run(type_and_rest())
+    told = [f"median {median(each):.3f} s, 9 of 10 in {quantiles(each, n=10)[8]:.3f} s" for each in (waits, explained)]
+    print(f"{len(waits)} key presses: {told[0]}, without explanations median {median(alone):.3f} s")
+    print(f"{len(explained)} explanations: {told[1]}")
+    assert len(explained) == 2 * CLIENTS
+    assert median(waits) < max(0.3, 3 * median(alone))
 
 
 def test_the_first_search_with_another_beam_is_quick(served):

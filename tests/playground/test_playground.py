@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 
 import httpx
@@ -18,21 +20,24 @@ import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.data.json_lines import read_json_lines
 from vbsix.models import Policy
-from vbsix.parsing.loading import make_ensemble
+from vbsix.parsing.loading import PRETRAINED, find_model, make_ensemble
 from vbsix.playground import answers
-from vbsix.playground.answers import answer_attention, answer_explain
+from vbsix.playground.answers import answer_attention, answer_parse
 from vbsix.playground.app import create_app
-from vbsix.playground.examples import EXAMPLES
+from vbsix.playground.examples import EXAMPLES, GUIDED, MERGING
 from vbsix.playground.feedback import Feedback
-from vbsix.playground.messages import AttentionRequest, ExplainRequest, FeedbackRequest
+from vbsix.playground.messages import AttentionRequest, FeedbackRequest, ParseRequest
 from vbsix.playground.models import Model, load_models
 from vbsix.playground.preparing import Preparation, compile_searches, in_order
 from vbsix.playground.searching import search
+from vbsix.show.inspection import Inspection
 
 pytestmark = pytest.mark.integration
 
 
 TARGET = "1:0 2:3 3:4"
+builtin = functools.cache(vbsix.load)
+"""Loads a built-in model once for all tests, so that it is compiled once."""
 
 
 # What the models are, and what searches say about the critic.
@@ -247,7 +252,26 @@ def test_models_say_where_they_come_from(server):
     assert (first["domain"], first["critic"]) == ("tangrams", True)
     assert first["provenance"]["steps"] == 7
     assert [one["title"] for one in first["examples"]] == [one.title for one in EXAMPLES["tangrams"]]
-    assert first["ready"] and first["random"] and first["accuracy"] == {"1": 0.6}
+    assert first["ready"] and first["random"]
+    assert (first["accuracy"], first["accuracy_split"]) == ({"1": 0.6}, "dev")
+
+
+@pytest.mark.parametrize("domain", EXAMPLES)
+def test_built_in_models_say_how_good_they_are_on_test(domain):
+    (model,) = load_models([find_model(domain)]).values()
+    card = (PRETRAINED / f"{domain}.md").read_text(encoding="utf-8")
+    _, _, after_3, after_5 = (
+        next(line for line in card.splitlines() if line.startswith("| test")).strip("| ").split("|")
+    )
+    stated = {"3": float(after_3), "5": float(after_5)}
+    assert model.accuracy_split == "test"
+    assert {length: round(100 * model.accuracy[length], 1) for length in stated} == stated
+
+
+def test_languages_that_remember_where_have_the_examples_of_the_paper(models, monkeypatch):
+    where = replace(models[MODEL].parser, domain=vbsix.get_domain("tangrams-where"))
+    (known,) = call(create_app({"where": Model("where", where)}), "GET", "/api/models").json()["models"]
+    assert known["domain"] == "tangrams-where" and known["examples"]
 
 
 def test_readings_are_grouped_by_outcome(server):
@@ -264,20 +288,43 @@ def test_readings_are_grouped_by_outcome(server):
 @pytest.mark.parametrize("domain", EXAMPLES)
 def test_the_built_in_models_get_the_examples_right(domain):
     """And understand them; those whose known target is a world of the domain."""
-    parser = vbsix.load(domain)
+    parser = builtin(domain)
     for one in EXAMPLES[domain]:
         parser.domain.parse_target(one.target)
         found = parser.parse(one.world, one.utterances)
         assert (found.readings[0].worlds[-1], found.understood) == (one.target, True), one.title
 
 
+@pytest.mark.parametrize(("name", "one"), [(name, one) for name, every in GUIDED.items() for one in every])
+def test_guided_searches_show_what_they_say(name, one):
+    """The program passes through the known worlds; without merging, or without the critic, there is none."""
+    (model,) = load_models([find_model(name)]).values()
+    domain, merging = model.parser.domain, one.title == MERGING
+
+    def found(space: str, critic: bool) -> tuple[Inspection, Inspection]:
+        return search(model, one.world, one.worlds[-1], one.utterances, space=space, beam=one.beam, critic=critic)  # pyright: ignore[reportArgumentType]
+
+    listed, drawn = found("execution", critic=True)
+    steps = vbsix.execute(domain, one.world, listed.programs[0].tokens)
+    after = {step.commands: step.world for step in reversed(steps)}
+    assert tuple(after[number + 1] for number in range(len(one.worlds))) == one.worlds
+    other, _ = found("program", critic=True) if merging else found("execution", critic=False)
+    assert not other.programs
+    if merging:  # and it can be seen
+        origins = Counter(end for _, end in {(edge.origin, edge.destination) for edge in drawn.transitions})
+        assert any(count > 1 and drawn.states[end].kind != "pruned" for end, count in origins.items())
+
+
 @pytest.mark.parametrize(
     ("domain", "world", "utterance", "reason"),
     [
-        ("tangrams", "1:0 2:1", "swap the first and fourth figures", "there is no place 4"),
+        ("tangrams", "1:0 2:1", "swap the first and fourth figures", "there is no fourth figure"),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the second beaker", "beaker 2 is empty"),
         ("alchemy", "1:ggg 2:_ 3:_ 4:_ 5:_ 6:y 7:pppp", "pour the first beaker into the last one", "beaker 7 is full"),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pp", "pour the green beaker into the last one", "room for 2, not 3"),
+        ("scene", "1:r_ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__", "the man with the purple hat leaves", "purple"),
+        ("scene", "1:r_ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__", "the man in green leaves", None),
+        ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "throw out the orange beaker", "no beaker holds only orange"),
         ("alchemy", "1:g 2:_ 3:yo 4:_ 5:rr 6:y 7:pp", "pour the first beaker into the last one", None),
         ("alchemy", "1:o 2:y 3:_ 4:g 5:g 6:y 7:ggg", "pour out one part of the last green chemical", None),
         ("alchemy", "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:pppp", "mix the first beaker", None),
@@ -286,9 +333,11 @@ def test_the_built_in_models_get_the_examples_right(domain):
     ],
 )
 def test_what_cannot_be_done_says_why(domain, world, utterance, reason):
-    model = Model(domain, vbsix.load(domain))
-    found = answer_explain(model, ExplainRequest(model=domain, world=world, utterance=utterance)).reason
+    model = Model(domain, builtin(domain))
+    answer = answer_parse(model, ParseRequest(model=domain, world=world, utterances=[utterance]))
+    (found,) = answer.reasons
     assert found is None if reason is None else found is not None and reason in found
+    assert reason is None or not answer.understood
 
 
 # Corrections.

@@ -69,7 +69,9 @@ def test_dev_accuracy_is_drawn_for_whatever_was_measured(tmp_path, dev):
     run = make_run(tmp_path / "run")
     row = {"step": 10, "seed": 0, "accuracy": {"dev": dev}}
     (run / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    (line,) = plot_curves([run]).axes[1].lines
+    (axes,) = plot_curves([run]).axes  # what was not measured has no panel
+    (line,) = axes.lines
+    assert axes.get_title().startswith("dev accuracy")
     assert line.get_xydata().tolist() == [[10, 0.25]]
 
 

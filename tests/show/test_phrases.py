@@ -45,6 +45,18 @@ ROW = "1:0 2:1 3:2 4:3"
         ),
         ("alchemy", BEAKERS, ["g PColor 2 ADrain"], ["pour out two units of beaker 1"]),
         (
+            "tangrams-where",
+            ROW,
+            ["all-objects 2 index ARemove", "-1 W1 -1 H1 AAdd"],
+            ["remove the second figure", "put the removed figure back in second place"],
+        ),
+        (
+            "scene-where",
+            STAGE,
+            ["r PShirt -1 AMove", "-1 H1 -1 W1 AMove"],
+            ["the person in red with no hat moves to position 10", "the person who just moved moves to position 1"],
+        ),
+        (
             "tangrams",
             ROW,
             ["all-objects 2 index ARemove", "-1 -1 H1 AAdd", "all-objects 1 index all-objects 3 index ASwap"],

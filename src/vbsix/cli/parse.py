@@ -56,7 +56,8 @@ def parse(
 ) -> None:
     """Read instructions: their commands, how confident the model is, and the worlds before and after.
 
-    Instructions whose words are unknown or whose commands are improbable are reported as not understood.
+    Instructions whose words are unknown, whose commands are improbable or which cannot be done in their world are
+    reported as not understood. With --input, fewer of those that cannot be done are recognised.
 
     Without instructions and --context, requests come from standard input, a line of JSON each, as in
     {"context": "1:0 2:3", "instructions": ["swap them"], "id": 7}, and a line of JSON answers each.
@@ -94,7 +95,7 @@ def parse(
         if requests.isatty():
             typer.echo("Reading requests from standard input, a line of JSON each.", err=True)
         for number, line in enumerate(requests, start=1):
-            typer.echo(answer_lines(parser, [line], number, how).decode(), nl=False)
+            typer.echo(answer_lines(parser, [line], number, how, explain=True).decode(), nl=False)
         return
     found = parser.parse(world, utterances, best)
     if as_json:
@@ -104,6 +105,9 @@ def parse(
         typer.echo(f"The model does not know: {', '.join(found.unknown_words)}", err=True)
     if found.unread_words:
         typer.echo(f"The model does not read, at the end of instructions: {' '.join(found.unread_words)}", err=True)
+    for utterance, reason in zip(found.utterances, found.reasons, strict=True):
+        if reason:
+            typer.echo(f"Cannot be done: {utterance!r}: {reason}.", err=True)
     if found.readings and not found.understood:
         typer.echo("Not understood: this is a guess.", err=True)
     if not found.readings:

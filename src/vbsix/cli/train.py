@@ -239,7 +239,7 @@ def train(
         given |= read_assignments(settings or [])
         name = own.name if own else None
         if continued:
-            chosen = continue_config(continued.config, config, given, name)
+            chosen = continue_config(continued, config, given, name)
         else:
             chosen = choose_config(name, source, method, recipe, variant, config, given)
         words, begin = (continued.words, continued.start) if continued else (None, None)

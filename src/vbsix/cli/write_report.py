@@ -44,6 +44,6 @@ def report(
         parsers = load_all(folder, best=best, domain=own_domain(domain))
         rows = read_split(parsers[0].domain, run.config, data or run.source, split, own=data is None)
         by_seed = [predict_rows(parser, rows) for parser in parsers]
-        examined.append(Examined(run, run.seeds, split, by_seed))
+        examined.append(Examined(run, run.seeds, split, by_seed, best))
     write_bytes(out, report_page(examined).encode())
     typer.echo(f"written to {out}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from vbsix.domains.changes import ALCHEMY_NAMES
 from vbsix.domains.machine import (
     ALL,
     AMOUNT,
@@ -56,7 +57,8 @@ def colour_of(beaker):
 
 def of_colour(machine: Machine) -> None:
     colour = machine.pop_colour()
-    machine.push_list(colour_of(machine.world) == colour, lambda: f"no beaker holds only {COLOURS[int(colour) - 1]}")
+    name = lambda: ALCHEMY_NAMES[COLOURS[int(colour) - 1]]  # noqa: E731
+    machine.push_list(colour_of(machine.world) == colour, lambda: f"no beaker holds only {name()}")
 
 
 def drain(machine: Machine):

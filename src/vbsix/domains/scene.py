@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from vbsix.domains.changes import NAMES
 from vbsix.domains.machine import (
     COLOUR,
     LAST,
@@ -25,11 +26,10 @@ from vbsix.domains.machine import (
 from vbsix.domains.stack import StackDomain
 from vbsix.domains.symmetry import Symmetry, colour_words
 from vbsix.domains.worlds import split_positions
-from vbsix.utilities.errors import InvalidWorld, shorten
+from vbsix.utilities.errors import InvalidWorld, shorten, with_article
 
 STAGE = 10
 COLOURS = "rygopbe"
-NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple", "b": "blue"}
 NO_HAT = COLOURS.index("e") + 1
 LETTERS = "_" + COLOURS.replace("e", "_")
 """What a world's text shows for each shirt or hat."""
@@ -53,21 +53,27 @@ def person(identity, shirt, hat):
     return identity * 64 + hat * 8 + shirt
 
 
+def wear(what: str, colour: int) -> str:
+    """A shirt or a hat in words."""
+    name = NAMES.get(COLOURS[colour - 1])
+    return f"no {what}" if name is None else with_article(f"{name} {what}")
+
+
 def has_shirt(machine: Machine) -> None:
     colour = machine.pop_colour()
-    machine.push_list(shirt(machine.world) == colour, lambda: f"nobody has a shirt {COLOURS[int(colour) - 1]}")
+    machine.push_list(shirt(machine.world) == colour, lambda: f"nobody has {wear('shirt', int(colour))}")
 
 
 def has_hat(machine: Machine) -> None:
     colour = machine.pop_colour()
-    machine.push_list(hat(machine.world) == colour, lambda: f"nobody has a hat {COLOURS[int(colour) - 1]}")
+    machine.push_list(hat(machine.world) == colour, lambda: f"nobody has {wear('hat', int(colour))}")
 
 
 def has_shirt_and_hat(machine: Machine) -> None:
     hat_colour, shirt_colour = machine.pop_colour(), machine.pop_colour()
     machine.push_list(
         (shirt(machine.world) == shirt_colour) & (hat(machine.world) == hat_colour),
-        lambda: f"nobody has a shirt {COLOURS[int(shirt_colour) - 1]} and a hat {COLOURS[int(hat_colour) - 1]}",
+        lambda: f"nobody has {wear('shirt', int(shirt_colour))} and {wear('hat', int(hat_colour))}",
     )
 
 

@@ -10,100 +10,57 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vbsix.domains.names import base_name
+from vbsix.domains.changes import FIGURE_NAMES, NAMES, NOTHING, change_between, units
 from vbsix.evaluation.report import Prediction
-
-NOTHING = "nothing"
 
 
 def kind_of_change(domain: str, before: str, after: str) -> str:
     """What a command did to a world, in a word."""
     if before == after:
         return NOTHING
-    return _KINDS.get(base_name(domain), lambda before, after: "change")(_cells(before), _cells(after))
-
-
-def _scene(before: list[str], after: list[str]) -> str:
-    stood, stands = ([place for place, cell in enumerate(cells) if cell != "__"] for cells in (before, after))
-    if len(stood) != len(stands):
-        return "come" if len(stands) > len(stood) else "leave"
-    return "swap hats" if stood == stands else "move"
-
-
-def _alchemy(before: list[str], after: list[str]) -> str:
-    had, has = ([len(cell.replace("_", "")) for cell in cells] for cells in (before, after))
-    if sum(had) != sum(has):
-        return "drain"
-    return "mix" if had == has else "pour"
-
-
-def _tangrams(before: list[str], after: list[str]) -> str:
-    if len(before) == len(after):
-        return "swap"
-    return "add" if len(after) > len(before) else "remove"
-
-
-_KINDS: Mapping[str, Callable[[list[str], list[str]], str]] = {
-    "scene": _scene,
-    "alchemy": _alchemy,
-    "tangrams": _tangrams,
-}
+    change = change_between(domain, before, after)
+    return "change" if change is None else change.kind
 
 
 def arguments_of_change(domain: str, before: str, after: str) -> dict[str, str]:
-    """What a command acted on, by name: the beaker, the amount, the position; empty where it is not known."""
-    arguments = _ARGUMENTS.get(base_name(domain))
-    if before == after or arguments is None:
+    """What a command acted on, by name; empty where it is not known. Numbers are positions, from 1."""
+    change = change_between(domain, before, after)
+    if change is None:
         return {}
-    return arguments(_cells(before), _cells(after), kind_of_change(domain, before, after))
+    places = [str(place + 1) for place in change.places]
+    match change.kind:
+        case "leave":
+            return {"person": places[0]}
+        case "come":
+            shirt, hat = change.after[0]
+            return {"position": places[0], "shirt": COLOURS[shirt], "hat": COLOURS[hat]}
+        case "move":
+            return {"person": places[0], "position": places[1]}
+        case "swap hats":
+            return {"people": " and ".join(places)}
+        case "pour":
+            return {"from": places[0], "into": places[1]}
+        case "drain":
+            amount = units(change.before[0]) - units(change.after[0])
+            return {"beaker": places[0], "amount": f"{amount} unit{'s' * (amount != 1)}"}
+        case "mix":
+            return {"beaker": places[0]}
+        case "swap":
+            return {"figures": " and ".join(places)}
+        case "add":
+            return {"position": places[0], "which figure": f"figure {FIGURE_NAMES[int(change.after[0])]}"}
+        case "remove":
+            return {"figure": places[0]}
+        case _:
+            return {}
 
 
-def _scene_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
-    changed = _changed(before, after)
-    left = [place for place in changed if after[place - 1] == "__"]
-    come = [place for place in changed if before[place - 1] == "__"]
-    if kind == "swap hats":
-        return {"people": " and ".join(map(str, changed))}
-    found = {"person": str(left[0])} if left else {}
-    if come:
-        found["position"] = str(come[0])
-    if kind == "come":
-        found |= {"shirt": after[come[0] - 1][0], "hat": after[come[0] - 1][1]}
-    return found
+COLOURS = {**NAMES, "_": "none"}
+"""Of shirts and hats."""
 
-
-def _alchemy_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
-    changed = _changed(before, after)
-    sizes = {place: len(after[place - 1].strip("_")) - len(before[place - 1].strip("_")) for place in changed}
-    if kind == "pour":
-        origin, goal = min(changed, key=sizes.__getitem__), max(changed, key=sizes.__getitem__)
-        return {"from": str(origin), "into": str(goal)}
-    amount = {"amount": str(-sizes[changed[0]])} if kind == "drain" else {}
-    return {"beaker": str(changed[0]), **amount}
-
-
-def _tangrams_arguments(before: list[str], after: list[str], kind: str) -> dict[str, str]:
-    if kind == "swap":
-        return {"figures": " and ".join(map(str, _changed(before, after)))}
-    longer, shorter = (after, before) if kind == "add" else (before, after)
-    place = next(place for place in range(len(longer)) if place == len(shorter) or longer[place] != shorter[place])
-    found = {"position" if kind == "add" else "figure": str(place + 1)}
-    return {**found, "which figure": longer[place]} if kind == "add" else found
-
-
-def _changed(before: list[str], after: list[str]) -> list[int]:
-    """The positions that differ, from 1."""
-    return [place for place, (one, other) in enumerate(zip(before, after, strict=True), start=1) if one != other]
-
-
-_ARGUMENTS: Mapping[str, Callable[[list[str], list[str], str], dict[str, str]]] = {
-    "scene": _scene_arguments,
-    "alchemy": _alchemy_arguments,
-    "tangrams": _tangrams_arguments,
-}
-
+TO_EARLIER = "an earlier instruction"
 REFERENCES = {
-    "an earlier instruction": "it he she him her his they them that this again undo repeat reverse same back other",
+    TO_EARLIER: "it he she him her his they them that this again undo repeat reverse same back other",
     "a colour": "red yellow green orange purple blue brown",
     "an end or the middle": "last end leftmost rightmost left right middle far final",
     "a number": "first second third fourth fifth sixth seventh eighth ninth tenth one two three four five six seven",
@@ -119,10 +76,6 @@ def kind_of_reference(utterance: str) -> str:
         if words & set(known.split()):
             return kind
     return "a number" if any(_ORDINAL.fullmatch(word) for word in words) else "something else"
-
-
-def _cells(world: str) -> list[str]:
-    return [word.partition(":")[2] for word in world.split()]
 
 
 @dataclass(frozen=True)

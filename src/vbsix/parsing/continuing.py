@@ -77,7 +77,8 @@ def _from_model(parser: Parser, path: Path, run: Run, dataset: Dataset) -> Mappi
         if np.sqrt(np.mean(lost**2)) > MOST_LOST * np.sqrt(np.mean(projected**2)):
             raise VbsixError(
                 f"{path}: was trained with other word vectors than those of the data. Continue the run that it was "
-                "exported from, or train with the same data and GloVe file."
+                "exported from, or train with the same data and GloVe file; for JSON lines, name it: --set "
+                "data.vectors=FILE."
             )
         return eqx.tree_at(lambda policy: policy.utterances, policy, encoder)
 

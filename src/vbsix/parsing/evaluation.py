@@ -16,15 +16,20 @@ from vbsix.parsing.parser import Parser
 from vbsix.utilities.errors import UnknownName
 
 
-def predict_rows(parser: Parser, rows: Sequence[Row]) -> list[Prediction]:
-    """Predictions for the first 1, 2, ... utterances of each row, wherever the world after the last is known."""
+def predict_rows(parser: Parser, rows: Sequence[Row], *, explain: bool = False) -> list[Prediction]:
+    """Predictions for the first 1, 2, ... utterances of each row, wherever the world after the last is known.
+
+    With `explain`, they say more often why an instruction cannot be done; see `Parser.parse`.
+    """
     asked = [
         (row, length)
         for row in rows
         for length in range(1, len(row.utterances) + 1)
         if row.worlds[0] is not None and row.worlds[length] is not None
     ]
-    parses = parser.parse_many([(str(row.worlds[0]), row.utterances[:length]) for row, length in asked])
+    parses = parser.parse_many(
+        [(str(row.worlds[0]), row.utterances[:length]) for row, length in asked], explain=explain
+    )
     predictions = []
     for (row, length), parse in zip(asked, parses, strict=True):
         found = parse.readings[0].worlds if parse.readings else (None,) * length

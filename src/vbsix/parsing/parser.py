@@ -26,6 +26,7 @@ from vbsix.domains.base import Domain
 from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fallback_steps
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.critic import TrainedCritic
+from vbsix.parsing.impossible import find_failures, missing
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.runs.identity import Behaviour, identify
 from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
@@ -82,12 +83,14 @@ class Parser:
         best: int = 1,
         room: int = _USUAL_UTTERANCES,
         begin: Sequence[str] | None = None,
+        explain: bool = True,
     ) -> Parse:
         """Reads instructions, each as a command, beginning in a context given in its text form, or as JSON.
 
         The confidence of a reading estimates how often such a reading is right. It falls with unknown and rare words,
         and with improbable commands. A model without calibration takes the probability times the share of known words.
-        `Parse.understood` is False if a command is less certain than almost all right ones on dev.
+        `Parse.understood` is False if a command is less certain than almost all right ones on dev, or if an
+        instruction cannot be done in its world (`Parse.reasons`).
 
         Args:
             context: the world before the first instruction.
@@ -95,11 +98,13 @@ class Parser:
             best: how many readings are wanted; fewer come if the beam finds fewer.
             room: for how many utterances the function is compiled; less is faster, and more compiles once more.
             begin: commands that all readings begin with; None compiles once more than a list, an empty one too.
+            explain: whether to look further for reasons why instructions cannot be done. In the domains of the corpus,
+                that reads each new instruction in 32 other worlds.
 
         Raises:
             VbsixError: the world does not parse, an utterance is empty, or a command has a token that is not known.
         """
-        return self.parse_many([(context, instructions)], best, room, begin)[0]
+        return self.parse_many([(context, instructions)], best, room, begin, explain)[0]
 
     def parse_many(
         self,
@@ -107,11 +112,23 @@ class Parser:
         best: int = 1,
         room: int = _USUAL_UTTERANCES,
         begin: Sequence[str] | None = None,
+        explain: bool = False,
     ) -> list[Parse]:
         """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
-        return self._parse_examples([self._example(*request) for request in requests], best, room, begin)
+        parses = self._parse_examples([self._example(*request) for request in requests], best, room, begin)
+        return self._explain(parses, len(begin or ())) if explain else parses
 
-    def parse_each(self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1) -> list[Parse | VbsixError]:
+    def _explain(self, parses: Sequence[Parse], chosen: int = 0) -> list[Parse]:
+        """The parses with more reasons why instructions cannot be done."""
+        found = []
+        for parse, failures in zip(parses, find_failures(self, parses, chosen), strict=True):
+            reasons = tuple(known or failure for known, failure in zip(parse.reasons, failures, strict=True))
+            found.append(replace(parse, reasons=reasons, understood=parse.understood and not any(reasons)))
+        return found
+
+    def parse_each(
+        self, requests: Sequence[tuple[Any, Sequence[str]]], best: int = 1, explain: bool = False
+    ) -> list[Parse | VbsixError]:
         """Parses many worlds with their utterances, in batches. A request that cannot be parsed gives its error."""
         self._check_best(best)
         found: dict[int, Parse | VbsixError] = {}
@@ -123,10 +140,12 @@ class Parser:
                 found[place] = error
         try:
             parses = self._parse_examples(list(examples.values()), best)
+            parses = self._explain(parses) if explain else parses
         except VbsixError as error:
             if len(requests) == 1:
                 return [error]
-            return [self.parse_each([request], best)[0] for request in requests]  # a language in Python failed for one
+            # A language in Python failed for one.
+            return [self.parse_each([request], best, explain)[0] for request in requests]
         found |= zip(examples, parses, strict=True)
         return [found[place] for place in range(len(requests))]
 
@@ -270,11 +289,18 @@ class Parser:
         readings = self._with_confidence(
             to_readings(self.domain, predicted, len(example.instructions)), example.instructions, predicted, chosen
         )
+        worlds = [example.context, *(readings[0].worlds if readings else ())]
+        reasons = tuple(
+            None if place < chosen or not readings else missing(self.domain.name, text, *worlds[place : place + 2])
+            for place, text in enumerate(example.instructions)
+        )
+        sure = bool(readings) and min(readings[0].command_confidences) >= self.threshold
         return Parse(
             world=example.context,
             utterances=example.instructions,
             readings=readings,
-            understood=bool(readings) and min(readings[0].command_confidences) >= self.threshold,
+            understood=sure and not any(reasons),
+            reasons=reasons,
             unknown_words=self.unknown_words(example.instructions),
             unread_words=tuple(word for text in example.instructions for word in self.words.unread(text, most)),
             domain=self.domain.name,

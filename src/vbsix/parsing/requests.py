@@ -22,7 +22,7 @@ class Answering(NamedTuple):
     """Readings are withheld where the best one's confidence is lower."""
 
 
-def answer_lines(parser: Parser, lines: Sequence[bytes], first: int, how: Answering) -> bytes:
+def answer_lines(parser: Parser, lines: Sequence[bytes], first: int, how: Answering, *, explain: bool = False) -> bytes:
     """A line of JSON for each line that is not blank, errors too.
 
     Args:
@@ -30,6 +30,7 @@ def answer_lines(parser: Parser, lines: Sequence[bytes], first: int, how: Answer
         lines: the requests.
         first: the number of the first line, for messages.
         how: what is asked for.
+        explain: whether to say why instructions cannot be done.
     """
     requests: list[Any] = []
     answers: list[dict[str, Any]] = []
@@ -47,7 +48,7 @@ def answer_lines(parser: Parser, lines: Sequence[bytes], first: int, how: Answer
             answer = {"error": f"line {number}: {error}"}
         answers.append(answer or {"line": number})
         requests.append(request)
-    for place, parse in zip(asked, parser.parse_each(list(asked.values()), how.best), strict=True):
+    for place, parse in zip(asked, parser.parse_each(list(asked.values()), how.best, explain), strict=True):
         if isinstance(parse, VbsixError):
             answers[place] = {"error": f"line {answers[place]['line']}: {parse}"}
         else:

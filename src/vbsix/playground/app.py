@@ -15,17 +15,17 @@ from starlette.exceptions import HTTPException
 
 from vbsix import __version__
 from vbsix.data.synthetic.corpus import has_corpus
+from vbsix.domains.names import base_name
 from vbsix.parsing.attention import attends
-from vbsix.playground.answers import answer_attention, answer_explain, answer_parse, answer_search, random_rows
-from vbsix.playground.examples import EXAMPLES
+from vbsix.playground.answers import answer_attention, answer_parse, answer_search, random_rows
+from vbsix.playground.examples import EXAMPLES, GUIDED
 from vbsix.playground.feedback import Feedback
 from vbsix.playground.limits import LOOPBACK, AddHeaders, Busy, Gate, Gone, KnownHosts, LimitBody, TooSlow
 from vbsix.playground.messages import (
     AttentionAnswer,
     AttentionRequest,
-    ExplainRequest,
-    Explanation,
     FeedbackRequest,
+    GuidedSearch,
     KnownExample,
     ModelInfo,
     ModelName,
@@ -87,6 +87,7 @@ def create_app(
         redoc_url=None,
     )
     parses = Gate(running=2, waiting=200, seconds=30)
+    explanations = Gate(running=1, waiting=200, seconds=30)
     searches = Gate(running=1, waiting=4, seconds=60)
     app.add_middleware(LimitBody)
     app.add_middleware(KnownHosts, hosts=hosts)
@@ -115,17 +116,13 @@ def create_app(
     @app.post("/api/parse", tags=["api"], responses=_PROBLEMS)
     async def parse(request: ParseRequest, http: Request) -> ParseAnswer:
         """What a model makes of instructions: the most probable programs, and the world after each command."""
-        return await parses.run(answer_parse, model_of(request.model), request, receive=http.receive)
+        gate = explanations if request.explain and request.utterances else parses
+        return await gate.run(answer_parse, model_of(request.model), request, receive=http.receive)
 
     @app.post("/api/search", tags=["api"], responses=_PROBLEMS)
     async def search_programs(request: SearchRequest, http: Request) -> SearchAnswer:
         """How programs for a target world are found, in execution space and in program space."""
         return await searches.run(answer_search, model_of(request.model), request, receive=http.receive)
-
-    @app.post("/api/explain", tags=["api"], responses=_PROBLEMS)
-    async def explain(request: ExplainRequest, http: Request) -> Explanation:
-        """Why an instruction cannot be done in a world, where that is why it was not understood."""
-        return await searches.run(answer_explain, model_of(request.model), request, receive=http.receive)
 
     @app.post("/api/attention", tags=["api"], responses=_PROBLEMS)
     async def show_attention(request: AttentionRequest, http: Request) -> AttentionAnswer:
@@ -163,11 +160,23 @@ def _describe(model: Model, ready: bool) -> ModelInfo:
         attention=attends(model.parser),
         examples=[
             KnownExample(title=one.title, world=one.world, utterances=list(one.utterances), target=one.target)
-            for one in EXAMPLES.get(model.domain, ())
+            for one in EXAMPLES.get(base_name(model.domain), ())
+        ],
+        guided=[
+            GuidedSearch(
+                title=one.title,
+                world=one.world,
+                utterances=list(one.utterances),
+                target=one.worlds[-1],
+                beam=one.beam,
+                look=one.look,
+            )
+            for one in GUIDED.get(model.name, ())
         ],
         random=has_corpus(model.domain),
         ready=ready,
         accuracy={length: float(share) for length, share in model.accuracy.items()},
+        accuracy_split=model.accuracy_split,
         provenance=provenance,
     )
 

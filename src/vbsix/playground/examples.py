@@ -1,12 +1,14 @@
-"""Examples to click on: instructions whose outcome is known, in the style that the built-in models learned.
+"""Examples to click on: instructions with a known outcome, in the style that the built-in models learned, and searches.
 
-They were written for the playground. A test runs them all through the built-in models.
+The instructions were written for the playground; the searches are rows of the built-in corpus. A test runs them all
+through the built-in models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 _STAGE = "1:r_ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__"
 _BEAKERS = "1:ggg 2:_ 3:yo 4:_ 5:rr 6:y 7:p"
@@ -103,3 +105,69 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
         ),
     ),
 }
+
+
+@dataclass(frozen=True)
+class Guided:
+    """A search in which merging, or the critic, visibly wins, and what to look at.
+
+    Without merging, that is in program space, or without the critic, it finds no program. With it, the most probable
+    program found passes through the known worlds.
+    """
+
+    title: str
+    world: str
+    utterances: tuple[str, ...]
+    worlds: tuple[str, ...]
+    """After each instruction; the last is the target."""
+    beam: Literal[4, 16, 64]
+    look: str
+
+
+MERGING = "Merging wins"
+_MERGED = "Only execution space finds a program. Open it as a picture, and look for cards that two arrows lead to."
+GUIDED: Mapping[str, Sequence[Guided]] = {
+    "tangrams": (
+        Guided(
+            MERGING,
+            "1:1 2:4 3:3 4:2 5:0",
+            (
+                "pull shape 2 out",
+                "insert the shape just removed in the 2nd position",
+                "switch the position of shape 5 with that of the 3rd shape",
+            ),
+            ("1:1 2:3 3:2 4:0", "1:1 2:4 3:3 4:2 5:0", "1:1 2:4 3:0 4:2 5:3"),
+            4,
+            _MERGED,
+        ),
+    ),
+    "alchemy": (
+        Guided(
+            MERGING,
+            "1:pppp 2:rr 3:ppp 4:pppp 5:rrrr 6:_ 7:yyy",
+            (
+                "throw out all of beaker 5",
+                "take one part out of the beaker of red liquid",
+                "throw out one part from the beaker used in step 2",
+            ),
+            (
+                "1:pppp 2:rr 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+                "1:pppp 2:r 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+                "1:pppp 2:_ 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+            ),
+            4,
+            _MERGED,
+        ),
+    ),
+    "tangrams-critic": (
+        Guided(
+            "The critic wins",
+            "1:2 2:3 3:1 4:0 5:4",
+            ("trade shape 2 with third shape", "let it switch places with fourth shape", "then delete shape 2"),
+            ("1:2 2:1 3:3 4:0 5:4", "1:2 2:1 3:0 4:3 5:4", "1:2 2:0 3:3 4:4"),
+            4,
+            "Switch “the critic ranks” off: the right states drop out of the beam.",
+        ),
+    ),
+}
+"""By the built-in model that searches."""

@@ -39,6 +39,9 @@ class ParseRequest(_Strict):
     begin: list[Command] = Field(
         default=[], max_length=MOST_UTTERANCES, description="Commands chosen before: all readings begin with them."
     )
+    explain: bool = Field(
+        default=True, description="Whether to look further for instructions that cannot be done, which takes longer."
+    )
 
 
 class SearchRequest(_Strict):
@@ -48,14 +51,6 @@ class SearchRequest(_Strict):
     utterances: list[Utterance] = Field(min_length=1, max_length=MOST_SEARCHED, validation_alias=INSTRUCTIONS)
     beam: Annotated[Beam, Field(description="How many states each iteration keeps.")] = 16
     critic: Annotated[bool, Field(description="Whether the model's critic ranks, if it has one.")] = True
-
-
-class ExplainRequest(_Strict):
-    model: ModelName
-    world: Annotated[World, Field(description="The world that the instruction is given in.")] = Field(
-        validation_alias=CONTEXT
-    )
-    utterance: Utterance = Field(validation_alias=AliasChoices("instruction", "utterance"))
 
 
 class AttentionRequest(_Strict):
@@ -88,6 +83,16 @@ class KnownExample(_Answer):
     """The world that the instructions lead to."""
 
 
+class GuidedSearch(_Answer):
+    title: str
+    world: str
+    utterances: list[str]
+    target: str
+    beam: Beam
+    look: str
+    """What to look at."""
+
+
 class ModelInfo(_Answer):
     name: str
     domain: str
@@ -97,12 +102,16 @@ class ModelInfo(_Answer):
     """Whether it says which words it attends to."""
     examples: list[KnownExample]
     """Instructions whose outcome is known."""
+    guided: list[GuidedSearch]
+    """Searches that show what merging, or the critic, is for."""
     random: bool
     """Whether there are random worlds of its domain."""
     ready: bool
     """Whether everything that parses need is compiled; before that, an answer takes longer."""
     accuracy: dict[str, float]
-    """The share of right outcomes on its dev data, by number of instructions."""
+    """The share of right outcomes, by number of instructions."""
+    accuracy_split: str
+    """The split that this was measured on, such as test; on dev, seed and step may have been chosen, too."""
     provenance: dict[str, str | int | float]
     """Method, steps, seed, name of the data and version that the model comes from."""
 
@@ -152,16 +161,13 @@ class ParseAnswer(_Answer):
     outcomes: list[OutcomeFound]
     """The readings grouped by their last world."""
     understood: bool
-    """Whether no command of the first reading is doubtful."""
+    """Whether no command of the first reading is doubtful, and no instruction is known to be impossible."""
+    reasons: list[str | None]
+    """For each instruction why it cannot be done in its world; none where nothing says so."""
     unknown_words: list[str]
     unread_words: list[str]
     pictures: dict[str, str]
     """Each world of the answer as SVG, or as HTML text in domains of one's own."""
-
-
-class Explanation(_Answer):
-    reason: str | None
-    """Why what the instruction usually means cannot be done in this world; none if that is not the problem."""
 
 
 class TokenAttention(_Answer):

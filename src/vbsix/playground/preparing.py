@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
 from vbsix.data.synthetic.corpus import has_corpus
+from vbsix.domains.names import base_name
 from vbsix.parsing.attention import attends
 from vbsix.playground import answers
 from vbsix.playground.examples import EXAMPLES
-from vbsix.playground.messages import AttentionRequest, Beam, ExplainRequest, ParseRequest, SearchRequest
+from vbsix.playground.messages import AttentionRequest, Beam, ParseRequest, SearchRequest
 from vbsix.playground.models import Model
 from vbsix.utilities.errors import VbsixError
 
@@ -98,7 +99,7 @@ def compile_parses(model: Model, room: int) -> None:
     if has_corpus(model.domain):
         search = _usual_search(model)
         said = (search.utterances * room)[:room]
-        answers.answer_parse(model, ParseRequest(model=model.name, world=search.world, utterances=said))
+        answers.answer_parse(model, ParseRequest(model=model.name, world=search.world, utterances=said, explain=False))
         _give_back_memory()
 
 
@@ -110,8 +111,9 @@ def compile_searches(models: Mapping[str, Model]) -> None:
     for model in in_order(models.values()):
         if has_corpus(model.domain):
             search = _usual_search(model)
-            request = ExplainRequest(model=model.name, world=search.world, utterance=search.utterances[0])
-            answers.answer_explain(model, request)
+            answers.answer_parse(
+                model, ParseRequest(model=model.name, world=search.world, utterances=search.utterances, explain=True)
+            )
             _compile_attention(model, search)
     usual = [(16, True)]
     rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
@@ -127,7 +129,7 @@ def _compile_attention(model: Model, search: SearchRequest) -> None:
     if not attends(model.parser):
         return
     said = {"model": model.name, "world": search.world, "utterances": search.utterances}
-    for reading in answers.answer_parse(model, ParseRequest(**said)).readings[:1]:
+    for reading in answers.answer_parse(model, ParseRequest(**said, explain=False)).readings[:1]:
         commands = [" ".join(command.tokens) for command in reading.commands]
         answers.answer_attention(model, AttentionRequest(**said, commands=commands))
 
@@ -139,7 +141,7 @@ def _give_back_memory() -> None:
 
 
 def _usual_search(model: Model) -> SearchRequest:
-    if examples := EXAMPLES.get(model.domain):
+    if examples := EXAMPLES.get(base_name(model.domain)):
         one = examples[0]
         return SearchRequest(model=model.name, world=one.world, target=one.target, utterances=list(one.utterances))
     row = answers.random_rows(model.domain)[0].row

@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
@@ -45,13 +45,39 @@ def plot_runs(folders: Sequence[Path], *paths: Path) -> None:
         save(figure, path)
 
 
+class Panel(NamedTuple):
+    """What is drawn of some runs."""
+
+    title: str
+    share: bool
+    """Whether the values are between 0 and 1."""
+    curves: list[tuple[str, Curve]]
+    """Of each run, with its label."""
+
+
 def plot_curves(folders: Sequence[Path]) -> Figure:
     """The drawing that `plot_runs` writes."""
-    figure = Figure(figsize=(15, 4.5), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, sharex=True)
-    prepare(left, "hit accuracy, longest examples", share=True)
-    prepare(middle, "dev accuracy, longest examples", share=True)
-    prepare(right, "error of the value network")
+    panels = read_panels(folders)
+    figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
+    for axes, panel in zip(figure.subplots(1, len(panels), sharex=True, squeeze=False)[0], panels, strict=True):
+        draw_panel(axes, panel)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
+    return figure
+
+
+def draw_panel(axes: Axes, panel: Panel) -> None:
+    """Draws the curves of all runs."""
+    prepare(axes, panel.title, share=panel.share)
+    for label, points in panel.curves:
+        draw_curve(axes, label, summarise(points))
+
+
+def read_panels(folders: Sequence[Path]) -> list[Panel]:
+    """Hit accuracy, dev accuracy and the value network's error, as far as a run has measured them."""
+    hit = Panel("hit accuracy, longest examples", True, [])
+    dev = Panel("dev accuracy, longest examples", True, [])
+    error = Panel("error of the value network", False, [])
     for folder in folders:
         run = open_run(folder)
         rows = read_metrics(run.metrics)
@@ -60,12 +86,11 @@ def plot_curves(folders: Sequence[Path]) -> Figure:
         label = as_label(f"{folder.resolve().name} ({run.config.domain}, {full_name(run.config)})")
         lengths = {length for row in rows for length in row.get("accuracy", {}).get("dev", {})}
         longest = WHOLE if WHOLE in lengths else max(lengths, key=int, default="")
-        draw_curve(left, label, summarise(curve(rows, "hit_longest")))
-        draw_curve(middle, label, summarise(curve(rows, "accuracy", "dev", longest)))
-        draw_curve(right, label, summarise(curve(rows, "value_error")))
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(folders), 3))
-    return figure
+        hit.curves.append((label, curve(rows, "hit_longest")))
+        dev.curves.append((label, curve(rows, "accuracy", "dev", longest)))
+        error.curves.append((label, curve(rows, "value_error")))
+    panels = hit, dev, error
+    return [panel for panel in panels if any(points for _, points in panel.curves)] or [hit]
 
 
 def as_label(text: str) -> str:

@@ -124,8 +124,9 @@ def inspect_search(
 
     With a limit on the number of states, those on the way to correct terminal states come first (to incorrect ones,
     where none is correct): along the programs found, then where most of the probability of correct programs runs. A
-    quarter of the places is for other states: the most probable that branch off from what is given, of each iteration
-    and each kind in turn. `dropped` is another limit: all kept and terminal states, and of each iteration that many of
+    quarter of the places is for other states: first those from which another transition leads to a state given, so that
+    it is seen to be merged; then the most probable that branch off, of each iteration in turn, kept ones before others.
+    `dropped` is another limit: all kept and terminal states, and of each iteration that many of
     the most probable others. `values` gives the critic scores of a batch of states, not a number where it has no say.
     """
     graph, programs = jax.tree.map(np.asarray, (graph, programs))
@@ -234,10 +235,14 @@ def _select(web: _Layered, courses: list[list[int]], limit: int) -> set[int]:
         together = chosen.union(path)
         if len(together) <= (limit - limit // 4 if len(chosen) > 1 else limit):
             chosen = together
+    for path in _paths_that_merge(web, chosen):
+        together = chosen.union(path)
+        chosen = together if len(together) <= limit - limit // 8 else chosen
     near = np.zeros(web.iteration.shape, bool)
     near[web.destination[np.isin(web.origin, list(chosen))]] = True
     most_probable_first = np.argsort(-web.log_chart, kind="stable")
-    sort_of = (web.iteration * 2 + (web.rank >= 0)) * 8 + web.kind  # a number for each iteration and kind
+    # A number for each kind and iteration; states that were kept come first.
+    sort_of = ((web.rank < 0) * 8 + web.kind) * (1 + web.iteration.max()) + web.iteration
     groups = [most_probable_first[sort_of[most_probable_first] == sort] for sort in np.unique(sort_of)]
     grown = True
     while grown:
@@ -249,6 +254,22 @@ def _select(web: _Layered, courses: list[list[int]], limit: int) -> set[int]:
                 near[web.destination[web.origin == candidates[0]]] = True
                 grown = True
     return chosen
+
+
+def _paths_that_merge(web: _Layered, chosen: set[int]) -> Iterator[list[int]]:
+    """The most probable path to each state from which a second transition leads to one of those chosen."""
+    merging = np.flatnonzero(np.isin(web.destination, list(chosen)) & ~np.isin(web.origin, list(chosen)))
+    log_prefix = web.log_chart[web.origin[merging]] + web.log_policy[merging]
+    for edge in merging[np.argsort(-log_prefix, kind="stable")]:
+        yield _path_from_start(web, int(web.origin[edge]))
+
+
+def _path_from_start(web: _Layered, vertex: int) -> list[int]:
+    """The most probable path to a vertex."""
+    path = [vertex]
+    while web.source[path[0]] >= 0:
+        path.insert(0, int(web.origin[web.source[path[0]]]))
+    return path
 
 
 def _paths_to(web: _Layered, ends: int) -> Iterator[list[int]]:
@@ -266,9 +287,7 @@ def _paths_to(web: _Layered, ends: int) -> Iterator[list[int]]:
         following[origins] = web.destination[out[_best_of_groups(log_way, member, origins.shape[0])]]
     log_mass = web.log_chart + log_rest
     for vertex in np.argsort(-log_mass, kind="stable")[: np.isfinite(log_mass).sum()]:
-        path = [int(vertex)]
-        while web.source[path[0]] >= 0:
-            path.insert(0, int(web.origin[web.source[path[0]]]))
+        path = _path_from_start(web, int(vertex))
         while following[path[-1]] >= 0:
             path.append(int(following[path[-1]]))
         yield path

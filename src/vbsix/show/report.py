@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -34,7 +34,7 @@ from vbsix.evaluation.error_analysis import (
 from vbsix.evaluation.report import Prediction, Report, report
 from vbsix.runs.calibration import FILE as CONFIDENCE
 from vbsix.runs.folder import Run
-from vbsix.show.curves import as_label, plot_curves
+from vbsix.show.curves import as_label, draw_panel, read_panels
 from vbsix.show.phrases import tell_all
 from vbsix.show.svg import world_html
 from vbsix.show.svg.elements import plain, tag
@@ -61,6 +61,8 @@ class Examined:
     seeds: Sequence[int]
     split: str
     by_seed: Sequence[Sequence[Prediction]]
+    best: bool = False
+    """Whether the policies are those that were best on dev, not those of the last step."""
 
     @property
     def name(self) -> str:
@@ -85,11 +87,7 @@ def report_page(runs: Sequence[Examined], made: date | None = None) -> str:
         _note(f"Made on {made or date.today():%Y-%m-%d} with vbsix {__version__}."),
         _contents(runs),
         *(tag("p", _headline(one, found), class_="headline") for one, found in zip(runs, results, strict=True)),
-        _figure(_accuracy_figure(runs, results), "Accuracy by number of instructions, with 95% intervals"),
-        _figure(
-            plot_curves([one.run.folder for one in runs]),
-            "While learning: hit accuracy, accuracy on dev, and the critic's error",
-        ),
+        tag("div", *_figures(runs, results), class_="charts"),
         *(_section(number, one, found) for number, (one, found) in enumerate(zip(runs, results, strict=True))),
     ]
     head = (
@@ -158,7 +156,8 @@ def _section(number: int, one: Examined, found: Report) -> str:
         "Commands taken for others": _confusion(steps)
         + _note("Rows: what should have happened. Columns: what did, by the change of the world."),
         "Arguments taken for others": _arguments(steps),
-        "The most confident mistakes": _examples(one, confident_mistakes(one.by_seed, MISTAKES), "No mistakes."),
+        "The most confident mistakes": _note(_how_to_open(one))
+        + _examples(one, confident_mistakes(one.by_seed, MISTAKES), "No mistakes."),
         "Spurious programs": _note("They come to the right world by the wrong way.")
         + _examples(one, spurious_examples(one.by_seed, SPURIOUS), "None were found."),
     }
@@ -167,6 +166,16 @@ def _section(number: int, one: Examined, found: Report) -> str:
 
 
 # Pictures.
+
+
+def _figures(runs: Sequence[Examined], results: Sequence[Report]) -> Iterator[str]:
+    """One chart each, so that they stand below each other on a narrow page."""
+    yield _figure(_accuracy_figure(runs, results), "Accuracy by number of instructions, with 95% intervals")
+    for panel in read_panels([one.run.folder for one in runs]):
+        figure = Figure(layout="constrained")
+        draw_panel(figure.subplots(), panel)
+        figure.axes[0].legend(loc="best")
+        yield _figure(figure, f"While learning: {panel.title}")
 
 
 def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Figure:
@@ -189,12 +198,12 @@ def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Fig
 def _figure(figure: Figure, words: str) -> str:
     """A drawing in the page itself; as an image, so that the names in it are its own."""
     file = io.BytesIO()
-    figure.set_size_inches(10, 3.6)  # one size, so that their letters are of one size too
+    figure.set_size_inches(5, 3.6)  # one size, so that their letters are of one size too
     with rc_context({"svg.hashsalt": "vbsix", "svg.fonttype": "none"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     data = base64.b64encode(file.getvalue()).decode()
     image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=words)
-    return tag("figure", image, tag("figcaption", plain(words)), tabindex="0")
+    return tag("figure", image, tag("figcaption", plain(words)))
 
 
 def _world(domain: str, world: str, words: str) -> str:
@@ -287,7 +296,7 @@ def _arguments(steps: Sequence[ReadStep]) -> str:
     bars = _bars([_share(share, share.name) for share in argument_shares(steps)])
     rows = [[name, wanted, done, str(count)] for name, wanted, done, count in argument_confusion(steps, CONFUSIONS)]
     table = _table(["argument", "wanted", "done", "times"], rows) if rows else ""
-    return bars + _note("Of commands of the right kind. Numbers are positions, from the left.") + table
+    return bars + _note("Of commands of the right kind. Numbers alone are positions, from the left.") + table
 
 
 def _confusion(steps: Sequence[ReadStep]) -> str:
@@ -334,6 +343,11 @@ def _examples(one: Examined, found: Sequence[tuple[int, Prediction]], nothing: s
     if not found:
         return tag("p", nothing)
     return "".join(_example(one, one.seeds[place], prediction) for place, prediction in found)
+
+
+def _how_to_open(one: Examined) -> str:
+    words = f"Links open a playground that serves the run: start it with vbsix serve {one.run.folder}."
+    return words + " It has the policies of the last step, this report those that were best on dev." * one.best
 
 
 def _example(one: Examined, seed: int, prediction: Prediction) -> str:

@@ -29,6 +29,11 @@ class InvalidWorld(VbsixError):
     """A world's text that does not parse; the message names the wrong element."""
 
 
+def with_article(words: str) -> str:
+    """`a red hat`, `an orange hat`."""
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+
+
 @contextmanager
 def naming(world: str) -> Iterator[None]:
     """Has the message about a world that does not parse begin with what it is: `--target: position 2 ...`."""

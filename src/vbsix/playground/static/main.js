@@ -6,7 +6,7 @@ import { feedbackForm } from "./feedback.js";
 import { instructionList } from "./instructions.js";
 import { drawOutcomes } from "./play.js";
 import { searchPanel } from "./search.js";
-import { worldView } from "./worlds.js";
+import { baseName, worldView } from "./worlds.js";
 
 const DOMAINS = ["scene", "alchemy", "tangrams"];
 const ABOUT = {
@@ -25,7 +25,6 @@ const UNREAD = { kept: [], read: [] }; // no command is chosen by hand
 
 let models = [];
 let savesFeedback = false;
-let reasons = []; // why instructions are impossible, by place, where that is known
 let state = null;
 let answer = null; // of the last parse
 let step = 0;
@@ -185,17 +184,16 @@ function refresh() {
 async function askAll(asked, signal) {
   try {
     const request = { model: asked.model, world: asked.world, utterances: asked.say, begin: asked.kept };
-    const found = await ask("/api/parse", request, signal);
+    const found = await ask("/api/parse", { ...request, explain: asked.view === "compare" }, signal);
     answer = { ...found, empty: !asked.say.length };
     pictures = found.pictures;
-    reasons = [];
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
     complain(notice);
     notice = "";
     draw();
     if (asked.view === "search") await refreshSearch(asked, signal);
     if (asked.view === "compare") await refreshComparison(asked, signal);
-    if (asked.view === "play") explain(asked, signal);
+    if (asked.view === "play") explain(request, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     complain([notice, error.message].filter(Boolean).join(" "));
@@ -204,19 +202,14 @@ async function askAll(asked, signal) {
 }
 
 /** Asks, after a pause in typing, which instructions cannot be done in the worlds they meet. */
-async function explain(asked, signal) {
-  const worlds = [asked.world, ...(reading()?.commands.map(({ world }) => world) ?? [])];
-  if (!model().random || worlds.length < 2) return;
+async function explain(request, signal) {
+  if (!model().random || !answer.readings.length) return;
   try {
     await pause(EXPLAIN_DEBOUNCE, signal);
-    for (const [place, utterance] of asked.say.entries()) {
-      if (place < asked.kept.length) continue;
-      const found = await ask("/api/explain", { model: asked.model, world: worlds[place], utterance }, signal);
-      if (asked !== state) return;
-      if (!found.reason) continue;
-      reasons[place] = found.reason;
-      draw();
-    }
+    const { reasons, understood } = await ask("/api/parse", { ...request, explain: true }, signal);
+    if (understood === answer.understood && !reasons.some(Boolean)) return;
+    answer = { ...answer, reasons, understood };
+    draw();
   } catch (error) {
     if (error.name !== "AbortError") complain(error.message);
   }
@@ -248,6 +241,13 @@ function drawVerdict(end) {
   verdict.replaceChildren(h("p", {}, right ? "✓ This is the right outcome." : "✗ This is not the right outcome."));
 }
 
+/** Why instructions are impossible, where that is known; the first reading says in which worlds they are given. */
+function reasonsOf(found) {
+  const [best] = answer.readings;
+  const same = (place) => found.commands.slice(0, place).every(({ world }, before) => world === best.commands[before].world);
+  return answer.reasons.map((reason, place) => (reason && same(place) ? reason : null));
+}
+
 function draw() {
   const found = reading();
   const count = found ? found.commands.length : 0;
@@ -259,6 +259,7 @@ function draw() {
   $("step").setAttribute("aria-valuetext", step ? `after instruction ${step}` : "the first world");
   $("back").disabled = step === 0;
   $("forth").disabled = step === count;
+  const reasons = reasonsOf(found);
   instructions.showReading(found, pictures, step, answer.unknown_words, reasons);
   drawVerdict(found?.commands.at(-1).world);
   drawExamples();
@@ -299,8 +300,8 @@ async function refreshSearch(asked, signal) {
   const { model: name, world, say: utterances, beam, critic } = asked;
   const target = asked.target ?? reading()?.commands.at(-1)?.world ?? world;
   searching.attach();
-  const names = models.map((one) => one.name);
-  searching.settings(asked, model(), target, pictures[target], names);
+  const guided = models.filter(({ domain }) => domain === model().domain).flatMap((one) => one.guided.map((search) => ({ ...search, model: one.name })));
+  searching.settings(asked, model(), target, pictures[target], guided);
   if (!utterances.length || utterances.length > MOST_SEARCHED) {
     searching.update(null);
     if (utterances.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
@@ -311,7 +312,7 @@ async function refreshSearch(asked, signal) {
   const slow = setTimeout(() => searching.wait(true), 500);
   try {
     const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal);
-    searching.settings(asked, model(), target, found.pictures[target], names);
+    searching.settings(asked, model(), target, found.pictures[target], guided);
     searching.update(found);
   } catch (error) {
     if (error.name !== "AbortError") searching.update(null);
@@ -364,13 +365,17 @@ function drawSettings() {
   $("model").replaceChildren(...options);
   $("model").value = state.model;
   $("random").disabled = !model().random;
-  $("about-domain").textContent = ABOUT[domain] ?? "";
+  $("about-domain").textContent = ABOUT[baseName(domain)] ?? "";
   $("about-model").textContent = accuracy(model());
   instructions.hint(model().examples[0]?.utterances[0]);
   drawExamples();
   drawButtons();
 }
 
+const WHERE = {
+  test: "on test data, which neither trained nor chose it",
+  dev: "on dev data, which did not train it, but may have helped to choose it",
+};
 const percent = (value) => `${Math.round(100 * value)}%`;
 
 /** A model's name with its accuracy for the longest sequences that were measured. */
@@ -380,9 +385,9 @@ function titled({ name, accuracy: shares }) {
   return `${name} (${percent(value)} right${Number(length) > 0 ? ` after ${length}` : ""})`;
 }
 
-function accuracy({ accuracy: shares, provenance }) {
+function accuracy({ accuracy: shares, accuracy_split: split, provenance }) {
   const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
-  const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : "on data that it did not learn from";
+  const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : WHERE[split] ?? `on ${split}`;
   return known.length ? `Right for ${known.join(", ")}, ${where}.` : "";
 }
 

@@ -34,8 +34,8 @@ const isGuess = ({ understood }, reasons) => !understood || reasons.some(Boolean
 function notes(answer, reasons) {
   const { readings, empty, unknown_words, unread_words } = answer;
   const found = [];
-  if (!empty && readings.length && !answer.understood) found.push("Not understood. What you see is only a guess.");
-  reasons.forEach((reason, place) => found.push(`Instruction ${place + 1} cannot be done: ${reason}.`));
+  if (!empty && readings.length && !answer.understood && !reasons.some(Boolean)) found.push("Not understood. What you see is only a guess.");
+  reasons.forEach((reason, place) => reason && found.push(`Instruction ${place + 1} cannot be done: ${reason}.`));
   if (unknown_words.length) found.push(`Unknown words: ${unknown_words.join(", ")}.`);
   if (unread_words.length) found.push(`Too long; not read: ${unread_words.join(" ")}.`);
   return found;

@@ -7,44 +7,6 @@ import { show, worldView } from "./worlds.js";
 const MOST_CARDS = 6; // the rest is folded
 const KINDS = { correct: "correct", beam: "kept", incorrect: "wrong world", pruned: "dropped" };
 
-/**
- * Searches in which merging, or the critic, visibly wins. With this beam, execution space finds a program and program
- * space none; or execution space finds one only where the critic ranks.
- */
-const GUIDED = [
-  {
-    title: "Merging wins",
-    domain: "tangrams",
-    world: "1:3 2:0 3:4 4:1 5:2",
-    say: ["exchange the objects in the 5th and 3rd spots", "do that again", "do the same as in step two"],
-    target: "1:3 2:0 3:2 4:1 5:4",
-    beam: 4,
-  },
-  {
-    title: "Merging wins",
-    domain: "scene",
-    world: "1:__ 2:oo 3:__ 4:gp 5:__ 6:__ 7:__ 8:__ 9:gb 10:__",
-    say: [
-      "the first guy in a green shirt moves to the right end",
-      "he swaps hats with the guy in the green shirt and the blue hat",
-      "the guy with the orange shirt moves one space to the left",
-    ],
-    target: "1:oo 2:__ 3:__ 4:__ 5:__ 6:__ 7:__ 8:__ 9:gp 10:gb",
-    beam: 4,
-  },
-  {
-    title: "The critic wins",
-    domain: "tangrams",
-    model: "tangrams-critic",
-    world: "1:2 2:3 3:1 4:0 5:4",
-    say: ["trade shape 2 with third shape", "let it switch places with fourth shape", "then delete shape 2"],
-    target: "1:2 2:0 3:3 4:4",
-    beam: 4,
-    critic: true,
-    hint: "Then switch “the critic ranks” off: the right states drop out of the beam.",
-  },
-];
-
 /** The panel of searches; `onchange` hears of another target, beam or use of the critic. */
 export function searchPanel(panel, onchange) {
   let answer = null;
@@ -93,15 +55,15 @@ export function searchPanel(panel, onchange) {
   );
   let timer = null;
 
-  function drawGuided(state, model, names) {
-    const known = GUIDED.filter((one) => one.domain === model.domain && names.includes(one.model ?? model.name));
+  /** Searches in which merging, or the critic, visibly wins; each with what to look at. */
+  function drawGuided(state, known) {
     guided.hidden = !known.length;
-    const chips = known.map(({ title, domain, hint, ...changes }) => {
-      const onclick = () => onchange({ ...changes, kept: [], read: [] });
+    const chips = known.map(({ title, look, utterances, ...changes }) => {
+      const onclick = () => onchange({ ...changes, say: utterances, kept: [], read: [], critic: true });
       return h("button", { type: "button", className: "chip", onclick }, title);
     });
-    const shown = known.find(({ model: name, world, say }) => name === model.name && world === state.world && String(say) === String(state.say));
-    guided.replaceChildren(h("span", { className: "quiet" }, "See it happen:"), ...chips, h("span", { className: "quiet" }, shown?.hint ?? ""));
+    const shown = known.find(({ model, world, utterances }) => model === state.model && world === state.world && String(utterances) === String(state.say));
+    guided.replaceChildren(h("span", { className: "quiet" }, "See it happen:"), ...chips, h("span", { className: "quiet" }, shown?.look ?? ""));
   }
 
   function moveBy(by) {
@@ -144,9 +106,9 @@ export function searchPanel(panel, onchange) {
       busy.hidden = !waiting;
       if (waiting) result.hidden = true;
     },
-    settings(state, model, targetWorld, picture, names) {
+    settings(state, model, targetWorld, picture, known) {
       target.update(model.domain, targetWorld, picture);
-      drawGuided(state, model, names);
+      drawGuided(state, known);
       beam.value = state.beam;
       critic.checked = state.critic;
       criticLabel.hidden = !model.critic;

@@ -12,6 +12,9 @@ const FIGURES = {
 };
 const DURATION = 450;
 
+/** The paper's domain whose worlds a language that remembers where has, too. */
+export const baseName = (domain) => domain.replace(/-where$/, "");
+
 /** What stands at each position of a text such as `1:r_ 2:__`. */
 const cells = (world) => (world ? world.split(" ").map((cell) => cell.slice(cell.indexOf(":") + 1)) : []);
 const text = (contents) => contents.map((content, place) => `${place + 1}:${content}`).join(" ");
@@ -201,8 +204,7 @@ export function worldView(label, onchange) {
     element,
     asText,
     update(newDomain, newWorld, svg, canChange = true, shown = newWorld) {
-      // A language that remembers where has the worlds of the paper's domain.
-      [domain, world, editable] = [newDomain.replace(/-where$/, ""), newWorld, canChange];
+      [domain, world, editable] = [baseName(newDomain), newWorld, canChange];
       if (svg) show(figure, svg);
       figure.dataset.world = shown;
       if (document.activeElement !== input) input.value = newWorld;

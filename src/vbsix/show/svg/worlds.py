@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from vbsix.domains.changes import ALCHEMY_NAMES, FIGURE_NAMES, NAMES, cells
 from vbsix.domains.names import base_name
 from vbsix.domains.sail_maps import corners, find_maps
 from vbsix.show.svg.elements import FAINT, INK, MONO, Picture, inline, label, path, place, plain, tag
@@ -12,8 +13,6 @@ from vbsix.show.svg.elements import FAINT, INK, MONO, Picture, inline, label, pa
 # Bright enough to carry a dark letter.
 COLOURS = {"r": "#ff6b5e", "y": "#ffd93b", "g": "#4cc46a", "o": "#ff9f43", "p": "#c58bff", "b": "#6aa5ff"}
 ALCHEMY_COLOURS = COLOURS | {"b": "#b5835a"}  # b is brown there
-NAMES = {"r": "red", "y": "yellow", "g": "green", "o": "orange", "p": "purple", "b": "blue"}
-ALCHEMY_NAMES = NAMES | {"b": "brown"}
 FIGURES = {
     "0": "M-11 11 L-3 -11 L3 -3 L11 -11 L11 11 Z",
     "1": "M-11 -11 L11 -11 L0 0 L11 11 L-11 11 Z",
@@ -22,7 +21,6 @@ FIGURES = {
     "4": "M-4 -11 L4 -11 L4 -4 L11 -4 L11 11 L-11 4 L-4 4 Z",
 }
 """Outlines of the figures of tangrams. They look like nothing in particular, for the models call them by position."""
-FIGURE_NAMES = "ABCDE"
 FLOOR_COLOURS = {
     "blue": "#6aa5ff",
     "brick": "#d9705f",
@@ -62,7 +60,7 @@ def world_html(domain: str, world: str) -> str:
 def _scene(world: str) -> Picture:
     cell, floor, height = 20, 40, 52
     people, words = [], []
-    for place_, content in enumerate(_contents(world), start=1):
+    for place_, content in enumerate(cells(world), start=1):
         people.append(_position(place_, cell, height))
         if content == "__":
             people.append(tag("circle", cx=(place_ - 0.5) * cell, cy=floor - 3, r=1.2, fill=_EMPTY))
@@ -95,7 +93,7 @@ def _person(shirt: str, hat: str) -> str:
 def _alchemy(world: str) -> Picture:
     cell, unit, bottom, height = 24, 10, 43, 55
     beakers, words = [], []
-    for place_, content in enumerate(_contents(world), start=1):
+    for place_, content in enumerate(cells(world), start=1):
         left, right = (place_ - 1) * cell + 3.5, place_ * cell - 3.5
         beakers.append(_position(place_, cell, height))
         units = content.replace("_", "")
@@ -120,7 +118,7 @@ def _tangrams(world: str) -> Picture:
     cell, floor, height = 26, 28, 40
     width = 5 * cell
     shapes, words = [path("M", 0, floor, "H", width, stroke=_LINE, stroke_width=1)], []
-    for place_, identity in enumerate(_contents(world), start=1):
+    for place_, identity in enumerate(cells(world), start=1):
         shapes.append(_position(place_, cell, height))
         shapes.append(place(_figure(identity), (place_ - 0.5) * cell, floor - 13, data_piece=identity))
         words.append(f"position {place_}: figure {FIGURE_NAMES[int(identity)]}")
@@ -175,11 +173,6 @@ _PICTURES: dict[str, Callable[[str], Picture]] = {
 
 def _picture(words: str, parts: list[str], width: float, height: float) -> Picture:
     return Picture(tag("g", tag("title", plain(words)), *parts, role="img"), width, height)
-
-
-def _contents(world: str) -> list[str]:
-    """What stands at each position of a text such as `1:r_ 2:__`."""
-    return [word.partition(":")[2] for word in world.split()]
 
 
 @functools.cache
