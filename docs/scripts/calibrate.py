@@ -1,4 +1,4 @@
-"""Calibrates the models that come with vbsix on SCONE's dev split: `python docs/scripts/calibrate.py DATA`.
+"""Calibrates the models that come with vbsix on SCONE's dev split: `python docs/scripts/calibrate.py DATA [NAME...]`.
 
 The weights of the models stay as they are. Only what turns probabilities into confidences is written, and the accuracy
 on dev, which the playground shows.
@@ -7,6 +7,7 @@ on dev, which the playground shows.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from vbsix.data.scone import load_split
@@ -18,9 +19,12 @@ from vbsix.utilities.files import read_tensors, write_tensors
 from vbsix.utilities.jax_settings import prepare_jax
 
 
-def main(data: Path) -> None:
+def main(data: Path, names: Collection[str]) -> None:
+    """Calibrates the models of some names, or all of them."""
     prepare_jax()
     for name, path in pretrained_models().items():
+        if names and name not in names:
+            continue
         parser = load(path)
         if parser.provenance["data"] == "synthetic":
             continue  # its run has calibrated it
@@ -39,4 +43,4 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
