@@ -45,7 +45,9 @@ def test_the_built_in_model_of_alchemy_shows_which_words_are_its_colours(alchemy
 @pytest.mark.integration
 def test_constants_without_a_name_are_one_message(alchemy):
     rows = [one.row for one in generate("alchemy", 2, seed=3, utterances=1)]
-    with pytest.raises(VbsixError, match="no word names .*p.* in what the parser makes of these rows"):
+    with pytest.raises(VbsixError, match=r"no word names .*p.* in what the parser makes of these rows"):
         induce_symmetry(alchemy, alchemy.domain.symmetries[0].constants, rows)
+    with pytest.raises(VbsixError, match="no word names r, g in"):
+        induce_symmetry(alchemy, ["r", "g"], [])
     with pytest.raises(UnknownName, match="unknown token 'red'"):
         induce_symmetry(alchemy, ["red"], rows)

@@ -49,9 +49,10 @@ def induce_symmetry(parser: Parser, constants: Sequence[str], rows: Sequence[Row
             said.append([word for word in dict.fromkeys(parser.words.encode(utterance)) if word != UNKNOWN])
             has.append([used.get(constant, 0.0) for constant in constants])
     words = np.array([word for utterance in said for word in utterance], np.int64)
-    places = np.repeat(np.arange(len(said)), [len(utterance) for utterance in said])
+    places = np.repeat(np.arange(len(said)), np.array([len(utterance) for utterance in said], np.int64))
     count = np.bincount(words)
-    brought = np.stack([noisy_or(words, places, of_constant) for of_constant in np.array(has, float).T])
+    by_constant = np.reshape(has, (-1, len(constants))).T
+    brought = np.stack([noisy_or(words, places, of_constant) for of_constant in by_constant])
     own = brought.argmax(axis=0) == np.arange(len(constants))[:, None]
     named = np.where(own & (brought >= NAMES) & (count >= LEAST), brought * count, 0)
     names = [[parser.words.words[word] for word in np.argsort(-row, kind="stable") if row[word]] for row in named]
