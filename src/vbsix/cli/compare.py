@@ -37,7 +37,8 @@ def compare(
     """Compare the accuracy of two runs or models on the same rows.
 
     Rows differ more in difficulty than runs do in accuracy. So the difference is measured on each row, as the mean over
-    seeds. Its interval comes from resampling rows and seeds. Of JSON lines given as --data, all are taken.
+    seeds. Its interval comes from resampling rows and seeds; --json also has the one over rows alone. Of JSON lines
+    given as --data, all are taken.
 
     Example: vbsix compare runs/without runs/with --best
     """
@@ -74,16 +75,17 @@ def compare(
         return
     table = new_table(
         f"accuracy on {split}, %",
-        *("utterances", "rows", "first", "second", "difference", "95% interval", "rows alone", "better", "worse"),
+        *("utterances", "rows", "first", "second", "difference", "95% interval", "better", "worse"),
     )
     for name, each in found.items():
+        low, high = each.interval
         table.add_row(
             name,
             str(each.examples),
             percent(each.first),
             percent(each.second),
             f"{100 * each.difference:+.1f}",
-            *(f"{100 * low:+.1f} to {100 * high:+.1f}" for low, high in (each.interval, each.row_interval)),
+            f"{100 * low:+.1f} to {100 * high:+.1f}",
             str(each.better),
             str(each.worse),
             style="bold" if each.clear else "",
@@ -94,7 +96,6 @@ def compare(
         f"first: {first}, second: {second}; each the mean over seeds ({len(by_run[0])} and {len(by_run[1])}).\n"
         "difference: second minus first, with its bootstrap interval over rows and seeds; bold where that leaves out "
         "0.\n"
-        "rows alone: the interval for these seeds.\n"
         "better, worse: rows on which the second is right more often, or less often.",
         soft_wrap=True,
     )
