@@ -14,6 +14,12 @@ def test_the_ceiling_of_a_language(vbsix, tmp_path):
     found = json.loads(vbsix("ceiling", "tangrams-where", "--data", str(tmp_path), "--least", "2", "--json").out)
     assert (found["domain"], found["split"], found["rows"], found["unexplained"]) == ("tangrams-where", "dev", 6, 0)
     assert found["right"] <= 6
+    pairs = [(one, other) for one in range(5) for other in range(5) if one != other]
+    asked = {"instructions": ["delete the first", "delete it"], "target": ""}
+    lines = [{"context": f"1:{one} 2:{other}", "targets": [f"1:{other}", ""], **asked} for one, other in pairs]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    found = json.loads(vbsix("ceiling", "tangrams", "--data", str(tmp_path / "rows.jsonl"), "--json").out)
+    assert found["rows"] == found["right"] > 0
     shown = vbsix("ceiling", "tangrams-where", "--data", str(tmp_path), "--least", "2").out
     assert "tangrams-where: one command for each utterance, on dev" in shown
     assert "Rows with a step that no command explains: 0 on dev, 0 in training." in shown

@@ -19,7 +19,8 @@ def test_two_runs_are_compared_as_they_are_evaluated(vbsix, tiny_run, tmp_path):
         first, second = (sum(accuracy[length]) / 2 for accuracy in accuracies)
         assert (each["first"], each["second"]) == pytest.approx((first, second))
         assert each["difference"] == pytest.approx(second - first)
-        assert each["interval"][0] <= each["difference"] <= each["interval"][1]
+        for low, high in (each["interval"], each["row_interval"]):
+            assert low <= each["difference"] <= high
     assert list(found) == ["1", "2"]
     ended = vbsix("compare", one, one, "--ensemble")
     assert "accuracy on dev, %" in ended.out

@@ -17,6 +17,14 @@ from vbsix.config.schema import Config, override
 from vbsix.utilities.errors import VbsixError
 
 PRETRAINED = Path(vbsix.__file__).parent / "parsing" / "pretrained"
+SECOND_STAGE = {
+    "network.context": 64,
+    "training.critic": False,
+    "training.decay_share": 0.5,
+    "training.steps": 4000,
+    "run.evaluate_every": 1000,
+}
+"""What was changed when the model of tangrams was continued with context."""
 
 
 @pytest.fixture
@@ -32,19 +40,19 @@ def test_a_config_of_0_1_is_that_of_the_same_method_now(saved):
 
 
 @pytest.mark.parametrize(
-    ("domain", "method", "variant"),
+    ("domain", "method", "variant", "changes"),
     [
-        ("alchemy", "vbsix", "oov-words+init-0.1"),
-        ("scene", "execution-only", "beam-256+oov-words"),
-        ("tangrams", "vbsix", "oov-words"),
+        ("alchemy", "vbsix", "oov-words+init-0.1", {}),
+        ("scene", "execution-only", "beam-256+oov-words", {}),
+        ("tangrams", "vbsix", "oov-words", SECOND_STAGE),
     ],
 )
-def test_the_configs_of_the_models_that_come_with_the_package_are_read(domain, method, variant):
+def test_the_configs_of_the_models_that_come_with_the_package_are_read(domain, method, variant, changes):
     with safe_open(PRETRAINED / f"{domain}.safetensors", "np") as file:
         metadata = json.loads(file.metadata()["vbsix"])
     config = read_config(metadata["config"], metadata["provenance"].get("method"))
     assert (config.method, config.recipe, config.variant) == (method, "stochastic", variant)
-    assert config == preset(domain, method, variant=variant)
+    assert config == override(preset(domain, method, variant=variant), changes)
 
 
 def test_every_setting_that_was_renamed_keeps_its_value(saved):

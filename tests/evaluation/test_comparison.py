@@ -30,6 +30,23 @@ def test_a_comparison_by_hand():
     assert not found.clear
 
 
+def test_an_interval_over_seeds_is_wider_where_seeds_differ():
+    """Two seeds of six are always right, four never: all rows are alike, all uncertainty is that of seeds."""
+    first, second = [predicted(*[False] * 50)] * 6, [predicted(*[seed < 2] * 50) for seed in range(6)]
+    found = compare(first, second)["1"]
+    assert found.difference == pytest.approx(1 / 3)
+    assert found.row_interval == pytest.approx((1 / 3, 1 / 3))
+    # By the binomial distribution: of six seeds drawn, 0 to 4 are right with a probability of 95% and more.
+    assert found.interval == pytest.approx((0, 4 / 6))
+
+
+def test_with_one_seed_both_intervals_are_over_rows():
+    chance = np.random.default_rng(1)
+    runs = [[predicted(*(chance.random(300) < share).tolist())] for share in (0.5, 0.6)]
+    found = compare(*runs)["1"]
+    assert found.interval == pytest.approx(found.row_interval, abs=0.01)
+
+
 def test_each_number_of_utterances_is_compared_by_itself():
     first = [predicted(True, False) + predicted(False, False, False, length=2)]
     second = [predicted(True, False) + predicted(True, True, True, length=2)]

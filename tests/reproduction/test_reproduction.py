@@ -480,7 +480,7 @@ def test_a_data_folder_is_measured_on_its_test_split_with_the_last_and_the_best_
 
 def test_metrics_are_thinned():
     rows = [{"step": step, "seed": seed, "hit": step + seed} for step in range(1, 502) for seed in (0, 2)]
-    found = runs._sum_up(rows, "hit")
+    found = runs.sum_up(rows, "hit")
     assert len(found["steps"]) == 167 <= MOST_POINTS
     assert found["steps"][:2] + found["steps"][-1:] == [3, 6, 501]
     assert found["mean"][0] == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
@@ -88,34 +89,45 @@ CONFIG = override(
 )
 
 
-def write_sums(folder: Path, rows: int = 24, noise: int = 1, between: int = 0, dev: int = 8, planted: int = 0) -> str:
+def write_sums(
+    folder: Path,
+    rows: int = 24,
+    noise: int = 1,
+    between: int = 0,
+    dev: int = 8,
+    planted: int = 0,
+    utterances: int = 2,
+) -> str:
     """Files in SCONE's form. Each utterance has a number and words that no other has, which can be memorised.
 
     Args:
         folder: where the files go.
         rows: training rows.
         noise: words of each utterance that say nothing.
-        between: by how much the world after the first utterance is wrong, in all rows.
+        between: by how much the world after the first utterance is wrong; in dev, all worlds before the last.
         dev: rows of dev.
         planted: in so many training rows, the world after the first utterance is that of another correct program.
+        utterances: of each row, up to three; two for planted worlds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     chance, vocabulary = Random(0), list(WORDS)
     for split, count in (("train", rows), ("dev", dev)):
         lines = []
         for number in range(count):
-            first, second = chance.randint(1, 3), chance.randint(1, 3)
+            values = [chance.randint(1, 3) for _ in range(utterances)]
             said = []
-            for place, value in enumerate((first, second)):
+            for place, value in enumerate(values):
                 own = [f"{split}{number}n{place}n{which}" for which in range(noise)]
                 vocabulary += own
                 said.append(" ".join([*own, WORDS[value - 1]]))
-            middle = first
+            worlds = list(accumulate(values))
             if split == "train" and number < planted:  # 2 and 6 are sums of one program alone
-                others = (other for other in (1, 2, 3) if other != first and 1 <= first + second - other <= 3)
-                middle = next(others, first)
-            worlds = ["0", str((middle + between) % (MOST + 1)), str(first + second)]
-            lines.append("\t".join([f"{split}-{number}", worlds[0], said[0], worlds[1], said[1], worlds[2]]))
+                others = (other for other in (1, 2, 3) if other != values[0] and 1 <= worlds[1] - other <= 3)
+                worlds[0] = next(others, values[0])
+            for place in range(1 if split == "train" else utterances - 1):
+                worlds[place] = (worlds[place] + between) % (MOST + 1)
+            steps = [part for step in zip(said, map(str, worlds), strict=True) for part in step]
+            lines.append("\t".join([f"{split}-{number}", "0", *steps]))
         (folder / f"sums-{split}.tsv").write_text("\n".join(lines) + "\n")
     vectors = np.random.default_rng(0).normal(size=(len(vocabulary), 100))
     text = "\n".join(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from vbsix.runs.sweep import runs_of
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_tensors
 
+ROOT = Path(__file__).parents[2]
 SECOND = {"network.context": 4, "training.steps": 4, "training.critic": False, "training.learning_rate": 0.01}
 
 
@@ -70,6 +73,26 @@ def test_metrics_name_the_stage(left_alone):
         rows = read_metrics(folder / f"stage-{stage}" / "metrics.jsonl")
         assert {row["stage"] for row in rows} == {stage}
         assert rows[-1]["step"] == last
+
+
+@pytest.mark.integration
+def test_the_result_of_a_staged_run_has_what_committed_ones_have(left_alone):
+    folder, watchers = left_alone
+    script = runpy.run_path(str(ROOT / "docs" / "scripts" / "staged.py"))
+    found = json.loads(json.dumps(script["staged_result"](folder, "vbsix train", ("dev", "held-out"))))
+    files = sorted((ROOT / "results" / "staged").glob("*.json"))
+    assert files
+    for file in files:
+        committed = json.loads(file.read_text())
+        assert committed.keys() - {"format", "test_command"} <= found.keys()
+        for stage in committed["stages"]:
+            assert all(stage.keys() == new.keys() for new in found["stages"])
+    assert [stage["steps"] for stage in found["stages"]] == [LOOP_CONFIG.training.steps, 4]
+    assert found["stages"][1]["dev"]["steps"] == sorted(watchers[2].accuracies)
+    assert found["best"]["score"] == pytest.approx(
+        np.mean([found["best"]["accuracy"]["dev"][str(n)] for n in LOOP_CONFIG.data.evaluation], axis=0)
+    )
+    assert set(found["ensemble"]["accuracy"]) == {"dev", "held-out"}
 
 
 @pytest.mark.slow

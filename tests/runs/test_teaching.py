@@ -117,15 +117,21 @@ def test_a_teaching_that_was_stopped_continues_as_if_it_was_not(taught, tmp_path
     assert outcomes(tmp_path / "cut") == outcomes(alone)
 
 
-@pytest.mark.slow
-def test_intermediate_worlds_reach_no_learner_teacher_or_early_stopping(taught, tmp_path):
-    """All are wrong in the second data set, of training rows and of dev."""
-    alone, _ = taught
-    other = tmp_path / "other"
-    begin(other, write_sums(tmp_path / "data", between=3))
-    go_on(other)
-    assert outcomes(other) == outcomes(alone)
-    shares = [read_json(folder / "student/stage-2/result.json")["spurious"]["train"] for folder in (alone, other)]
+@pytest.mark.integration
+def test_intermediate_worlds_reach_no_learner_teacher_or_early_stopping(tmp_path):
+    """Training examples are the first two and all three utterances of a row; dev is evaluated after all three.
+
+    In the second data set, all other worlds are wrong: those after one utterance, and in dev those after two.
+    """
+    config = override(CONFIG, {"data.lengths": (2, 3), "data.waypoints": True, "data.evaluation": (3,)})
+    folders = [tmp_path / "right", tmp_path / "wrong"]
+    for folder, between in zip(folders, (0, 3), strict=True):
+        source = write_sums(tmp_path / f"data-{between}", between=between, utterances=3)
+        create_teaching(plan_teaching(folder, config, STAGES[1:], (0,), source, folds=FOLDS, rounds=1), SUMS)
+        go_on(folder)
+    right, wrong = map(outcomes, folders)
+    assert right == wrong and len(right) == FOLDS + 1
+    shares = [read_json(folder / "student/stage-1/result.json")["spurious"]["train"] for folder in folders]
     assert shares[0] != shares[1] and set(shares[1]) == {1.0}  # what is measured afterwards does see them
 
 

@@ -19,8 +19,8 @@ def ceiling(
         str,
         typer.Option(
             metavar="PATH",
-            help="A folder with SCONE's files, a file of JSON lines (*.jsonl) with one instruction each, or synthetic, "
-            "the built-in corpus (default).",
+            help="A folder with SCONE's files, a file of JSON lines (*.jsonl), where several instructions in one line "
+            "need targets or programs, or synthetic, the built-in corpus (default).",
         ),
     ] = "synthetic",
     split: Annotated[str, typer.Option(help="The rows that commands are applied to: dev or test.")] = "dev",

@@ -37,7 +37,8 @@ def compare(
     """Compare the accuracy of two runs or models on the same rows.
 
     Rows differ more in difficulty than runs do in accuracy. So the difference is measured on each row, as the mean over
-    seeds, and its interval comes from resampling rows. Of JSON lines given as --data, all are taken.
+    seeds. Its interval comes from resampling rows and seeds; --json also has the one over rows alone. Of JSON lines
+    given as --data, all are taken.
 
     Example: vbsix compare runs/without runs/with --best
     """
@@ -93,7 +94,8 @@ def compare(
     console.print(table)
     console.print(
         f"first: {first}, second: {second}; each the mean over seeds ({len(by_run[0])} and {len(by_run[1])}).\n"
-        "difference: second minus first, with its bootstrap interval over rows; bold where that leaves out 0.\n"
+        "difference: second minus first, with its bootstrap interval over rows and seeds; bold where that leaves out "
+        "0.\n"
         "better, worse: rows on which the second is right more often, or less often.",
         soft_wrap=True,
     )

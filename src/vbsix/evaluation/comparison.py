@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from vbsix.evaluation.report import Interval, Prediction, resample_interval
+from vbsix.evaluation.report import RESAMPLES, Interval, Prediction, resample_interval
 
 BySeed = Sequence[Sequence[Prediction]]
 """The predictions of each seed, all for the same rows."""
@@ -25,7 +25,9 @@ class Difference:
     difference: float
     """Second minus first."""
     interval: Interval
-    """95% interval of the difference, by the bootstrap over rows; a row counts with the mean of its seeds."""
+    """95% interval of the difference, by the bootstrap over rows and, of each run, seeds."""
+    row_interval: Interval
+    """The same over rows alone: for these policies. A row counts with the mean of its seeds."""
     better: int
     """Rows on which the second run is right more often than the first."""
     worse: int
@@ -41,23 +43,37 @@ class Difference:
 def compare(first: BySeed, second: BySeed) -> dict[str, Difference]:
     """The difference of two runs by numbers of utterances. Both have predictions for the same rows, in one order."""
     lengths = sorted({prediction.length for prediction in first[0]})
-    return {str(length): _difference(_by_row(first, length), _by_row(second, length)) for length in lengths}
+    return {str(length): _difference(_correct(first, length), _correct(second, length)) for length in lengths}
 
 
-def _by_row(by_seed: BySeed, length: int) -> Float[np.ndarray, " N"]:
-    """For each row, the share of seeds that are right."""
-    correct = [[float(one.correct) for one in predictions if one.length == length] for predictions in by_seed]
-    return np.mean(correct, axis=0)
+def _correct(by_seed: BySeed, length: int) -> Float[np.ndarray, "seeds N"]:
+    """For each seed and row, 1 if it is right."""
+    return np.array([[float(one.correct) for one in predictions if one.length == length] for predictions in by_seed])
 
 
-def _difference(first: Float[np.ndarray, " N"], second: Float[np.ndarray, " N"]) -> Difference:
-    by_row = second - first
+def _difference(first: Float[np.ndarray, "seeds N"], second: Float[np.ndarray, "others N"]) -> Difference:
+    by_row = second.mean(axis=0) - first.mean(axis=0)
     return Difference(
         examples=len(by_row),
         first=float(first.mean()),
         second=float(second.mean()),
         difference=float(by_row.mean()),
-        interval=resample_interval(by_row),
+        interval=_resample_both(first, second),
+        row_interval=resample_interval(by_row),
         better=int(np.sum(by_row > 0)),
         worse=int(np.sum(by_row < 0)),
     )
+
+
+def _resample_both(first: Float[np.ndarray, "seeds N"], second: Float[np.ndarray, "others N"]) -> Interval:
+    """The 95% percentile interval of the difference. Rows are the same for both runs; seeds are drawn for each."""
+    chance = np.random.default_rng(0)
+
+    def draw(count: int) -> Float[np.ndarray, "RESAMPLES count"]:
+        """The share of each of `count` things in each resample."""
+        return chance.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+
+    rows = draw(first.shape[1])
+    accuracy, other = ((draw(len(correct)) * (rows @ correct.T)).sum(axis=1) for correct in (first, second))
+    low, high = np.quantile(other - accuracy, [0.025, 0.975])
+    return float(low), float(high)

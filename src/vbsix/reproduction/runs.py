@@ -187,7 +187,7 @@ def _history(run: Run, command: str) -> Result:
         "domain": run.config.domain,
         **_identity(run),
         "steps": max((row["step"] for row in rows), default=0),
-        "metrics": {name: _sum_up(rows, name) for name in KEPT_METRICS if curve(rows, name)},
+        "metrics": {name: sum_up(rows, name) for name in KEPT_METRICS if curve(rows, name)},
         "dev": dev_curve(rows),
         "command": command,
         "date": datetime.now(UTC).date().isoformat(),
@@ -297,7 +297,7 @@ def dev_curve(rows: Sequence[Row]) -> dict[str, list[Any]]:
     return {"steps": steps, **{length: [values for _, values in points] for length, points in curves.items()}}
 
 
-def _sum_up(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:
+def sum_up(rows: Sequence[Row], name: str) -> dict[str, list[Any]]:
     """A metric's mean and standard deviation over seeds, in at most `MOST_POINTS` stretches; and over all steps."""
     points = curve(rows, name)
     size = math.ceil(len(points) / MOST_POINTS)

@@ -15,7 +15,7 @@ from vbsix.domains.interning import describe_error
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import declaration_problems
 from vbsix.testing.languages import language_problems
-from vbsix.testing.symmetries import symmetry_problems
+from vbsix.testing.symmetries import exchange_problems
 from vbsix.testing.walks import Seen, Walk, follow, look_at, start_states, walk_programs
 from vbsix.utilities.errors import InvalidDomain, InvalidWorld, shorten
 from vbsix.utilities.trees import choose
@@ -53,7 +53,7 @@ def check_domain(domain: Domain, worlds: Iterable[Any], *, instructions: int = 2
     problems = *_transition_problems(domain, walk), *_key_problems(domain, walk), *_target_problems(domain, walk)
     _raise_any(domain, problems)
     if domain.symmetries:
-        _raise_any(domain, symmetry_problems(domain, texts, instructions, random.Random(seed)))
+        _raise_any(domain, exchange_problems(domain, texts, instructions, random.Random(seed)))
 
 
 def _raise_any(domain: Domain, problems: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ SYMMETRY_TOKENS = 100
 """How many tokens are tried from each world with constants exchanged, of one program after the other."""
 
 
-def symmetry_problems(domain: Domain, texts: Sequence[str], instructions: int, chance: random.Random) -> Iterator[str]:
+def exchange_problems(domain: Domain, texts: Sequence[str], instructions: int, chance: random.Random) -> Iterator[str]:
     """Programs and, in lockstep, the same ones with their constants exchanged, from worlds with these exchanged.
 
     The next token is one that was used least often so far, for tokens that do something are seldom valid. Where a
