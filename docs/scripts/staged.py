@@ -1,11 +1,13 @@
 """Writes the result of a staged run: `python docs/scripts/staged.py RUN results/staged/NAME.json "COMMAND" [SPLIT...]`.
 
-COMMAND is what trained it. The policies that were best on dev are measured on each SPLIT, alone and as an ensemble; by
-default on dev. Give `dev test` only for a run that is to be reported: test is read once for each.
+COMMAND is what trained it, with the name of its schedule behind `--stages`. The policies that were best on dev are
+measured on each SPLIT, alone and as an ensemble; by default on dev. Give `dev test` only for a run that is to be
+reported: test is read once for each.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -29,10 +31,11 @@ MACHINE = ("device", "processor", "cores", "versions")
 
 def staged_result(folder: Path, command: str, splits: Sequence[str] = ("dev",)) -> dict[str, Any]:
     """The numbers of all stages of a run that has ended, and those of the last one on some splits."""
-    runs = open_stages(folder)
+    runs, words = open_stages(folder), shlex.split(command)
     last = read_json(runs[-1].folder / "result.json")
     result = {name: last[name] for name in (*OF_LAST, *MACHINE, "variant")}
     result |= {"data": data_name(runs[-1].source), "date": datetime.now(UTC).date().isoformat(), "command": command}
+    result["schedule"] = words[words.index("--stages") + 1]
     parsers, ensemble = load_all(folder, best=True), load(folder, best=True, ensemble=True)
     of_best, of_ensemble = {}, {}
     for split in splits:

@@ -79,7 +79,7 @@ def test_metrics_name_the_stage(left_alone):
 def test_the_result_of_a_staged_run_has_what_committed_ones_have(left_alone):
     folder, watchers = left_alone
     script = runpy.run_path(str(ROOT / "docs" / "scripts" / "staged.py"))
-    found = json.loads(json.dumps(script["staged_result"](folder, "vbsix train", ("dev", "held-out"))))
+    found = json.loads(json.dumps(script["staged_result"](folder, "vbsix train --stages context", ("dev", "held-out"))))
     files = sorted((ROOT / "results" / "staged").glob("*.json"))
     assert files
     for file in files:
@@ -93,6 +93,7 @@ def test_the_result_of_a_staged_run_has_what_committed_ones_have(left_alone):
         np.mean([found["best"]["accuracy"]["dev"][str(n)] for n in LOOP_CONFIG.data.evaluation], axis=0)
     )
     assert set(found["ensemble"]["accuracy"]) == {"dev", "held-out"}
+    assert found["schedule"] == "context"
 
 
 @pytest.mark.slow
