@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -76,7 +77,6 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for jobs in the background
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from vbsix.cli import main
 from vbsix.parsing import loading
 from vbsix.playground import models, preparing
@@ -85,9 +85,8 @@ def compile(*_):
     print("compiling", flush=True)
     list(ThreadPoolExecutor().map(time.sleep, [30, 30]))
 
+model = models.Model("model", loading.load("tangrams"))
 loading.find_model = Path
-language = SimpleNamespace(name="own", tokens=())
-model = models.Model("model", SimpleNamespace(domain=language))
 models.load_models = lambda paths, domain: print("loading", flush=True) or {"model": model}
 preparing.compile_parses = preparing.compile_searches = lambda *_: None
 preparing.WHEN = compile
@@ -99,7 +98,8 @@ main()
 @pytest.mark.parametrize("when", ["compile_parses", "compile_searches"])
 def test_the_page_is_there_at_once_and_an_interrupt_waits_for_nothing_that_is_compiled(when):
     command = [sys.executable, "-c", SERVE.replace("WHEN", when)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(process.kill)  # or leaving the block would wait for it
         assert process.stdout
         address, loading, compiling = (process.stdout.readline().strip() for _ in range(3))
         assert address.startswith("http://") and (loading, compiling) == ("loading", "compiling")
