@@ -93,8 +93,8 @@ def settings_page() -> str:
     lines += [*_named("Variants", about, VARIANTS)]
     lines += [*_quick()]
     about = (
-        "On SCONE, these settings depend on the domain, for all methods and recipes. The values are the paper's, but for\n"
-        "`data.max_words`, which the paper does not give."
+        "On SCONE, these settings depend on the domain, for all methods and recipes. The values are the paper's, but\n"
+        "for `data.max_words`, which the paper does not give."
     )
     lines += [*_named("Domains", about, _paper_settings())]
     return "\n".join(lines).rstrip() + "\n"
@@ -133,7 +133,7 @@ def _recipes() -> Iterator[str]:
         "## Recipes",
         "",
         "A recipe says how search explores, what is learned from, and some details of words and networks.",
-                "`published` is close to the paper and to the code that the paper extends, that of Guu et al. (2017).",
+        "`published` is close to the paper and to the code that the paper extends, that of Guu et al. (2017).",
         f"`stochastic`, the default, is ours. With the method `vbsix` they differ in these {len(rows) - 1} settings.",
         f"Only REINFORCE uses `training.sample_gradient`, so for VBSiX {len(rows) - 2} count:",
         "",
@@ -150,8 +150,8 @@ def _recipes() -> Iterator[str]:
         "With the recipe `published`, methods that search in program space learn from all programs that the beam",
         "completes (`search.program_beam=0`).",
         "",
-                "Six things differ from the paper or the reference code with both recipes ([notebook](notebook.md#the-published-recipe-known-deviations)",
-        "has more):",
+        "Six things differ from the paper or the reference code with both recipes. The",
+        "[notebook](notebook.md#the-published-recipe-known-deviations) has more.",
         "",
         "- Incorrect terminal states leave the beam as correct ones do, because they have no successors.",
         "- A batch without a correct program does not update the policy.",
@@ -230,8 +230,8 @@ def method_table(method: str) -> str:
     )
     if any("stages" in row[2] for row in rows):
         note += (
-            " *Stages*: a run with this schedule of [stages](../context.md#stages), after the last of them. Its settings are "
-            "in the [notebook](../notebook.md#waypoints-and-context-on-a-gpu). "
+            " *Stages*: a run in [stages](../context.md#stages), after the last of them; the "
+            "[notebook](../notebook.md#waypoints-and-context-on-a-gpu) describes these schedules. "
             "*Best step*: each seed at its best step on dev."
         )
     return f"{to_markdown(rows)}\n\n{note}"
