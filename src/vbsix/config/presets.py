@@ -206,8 +206,9 @@ FROM_JSON_LINES = ("data.max_words", "training.curriculum_steps")
 def changed(config: Config) -> Mapping[str, Any]:
     """The settings that differ from those of the preset that the config names.
 
-    Presets depend on the kind of data; the one that fits best counts. Steps, the data itself, and how a run is logged,
-    saved and evaluated (`run`) do not count. A config that names no preset, as those of version 0.1, has no changes.
+    Presets depend on the kind of data; the one that fits best counts. Steps, the data itself, and how a run is logged
+    and saved (`run`, except the beam of evaluations) do not count. A config that names no preset, as those of version
+    0.1, has no changes.
     """
     variants = [name for name in config.variant.split("+") if name]
     if config.method not in METHODS or config.recipe not in RECIPES or not VARIANTS.keys() >= set(variants):
@@ -217,7 +218,11 @@ def changed(config: Config) -> Mapping[str, Any]:
         base = preset(config.domain, config.method, config.recipe, config.variant, data=kind)
         free = {"training.steps", *OF_THE_DATA, *(FROM_JSON_LINES if kind == "json-lines" else ())}
         found = changes(base, config)
-        return {name: found[name] for name in found if name not in free and not name.startswith("run.")}
+        return {
+            name: found[name]
+            for name in found
+            if name not in free and (not name.startswith("run.") or name == "run.evaluation_beam")
+        }
 
     return min(map(against, get_args(DataKind)), key=len)
 

@@ -114,7 +114,11 @@ class Parser:
         begin: Sequence[str] | None = None,
         explain: bool = False,
     ) -> list[Parse]:
-        """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`."""
+        """Parses many worlds with their utterances, in batches; all readings of all of them begin with `begin`.
+
+        With `explain`, as in `parse`, instructions that cannot be done in their world are not understood. It takes ten
+        times as long.
+        """
         parses = self._parse_examples([self._example(*request) for request in requests], best, room, begin)
         return self._explain(parses, len(begin or ())) if explain else parses
 

@@ -67,8 +67,8 @@ class Candidates(NamedTuple):
 
 
 Select = Callable[[PRNGKeyArray, Candidates, Float[Array, " K"]], tuple[Int[Array, " K"], Float[Array, " K"]]]
-"""A selection rule: which candidates make the next beam, -1 for an empty slot. The last argument and the second result
-are one number per slot that a rule may carry from beam to beam; it starts as log P_0."""
+"""The function of a selection rule that chooses the next beam among the candidates; -1 is an empty slot. The last
+argument and the second result are one number per slot that a rule may carry from beam to beam; it starts as log P_0."""
 
 
 class Beam(NamedTuple):
@@ -80,7 +80,7 @@ class Beam(NamedTuple):
     paths: Float[Array, "*L K"]
     """Number of prefixes that lead to the state through the beams before, in floats: it grows exponentially."""
     chosen: Int[Array, "*L K"]
-    """The candidate that each slot holds; -1 in an empty slot."""
+    """The candidate that each slot holds, a transition out of the beam before; -1 in an empty slot and in B_0."""
 
     @property
     def alive(self) -> Bool[Array, "*L K"]:
@@ -129,11 +129,12 @@ def beam_search(
     space: str,
     longest: Int[Array, ""] | None = None,
 ) -> Graph:
-    """Searches for programs that lead from the example's world to its target.
+    """Algorithm 1, lines 5-22: expands a beam token by token, and returns the graph of all that it saw.
 
     Args:
         domain: the language.
-        policy: π, the actor.
+        policy: what tokens are expanded with: the actor π, or what the selection rule makes of it
+            (`SelectionRule.behaviour`).
         problem: the example.
         key: randomness of the selection rule.
         select: which successors make the next beam.

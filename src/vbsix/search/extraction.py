@@ -22,7 +22,7 @@ class Programs(NamedTuple):
     vertices: Int[Array, "P L"]
     """Vertex in which each token was chosen, then -1."""
     log_probability: Float[Array, " P"]
-    """log p(z), -inf for a place without a program."""
+    """log p(z) under the policy that the search expanded with; -inf for a place without a program."""
 
     @property
     def found(self) -> Bool[Array, " P"]:
@@ -50,7 +50,9 @@ def most_probable_ends(graph: Graph, size: int) -> tuple[Int[Array, " n"], Int[A
 def extract_programs(
     domain: Domain, graph: Graph, successor: Int[Array, "V A"], instructions: Int[Array, ""], size: int
 ) -> Programs:
-    """Beam search with π over the part of the graph that reaches correct terminal states.
+    """Beam search over the part of the graph that reaches correct terminal states.
+
+    Probabilities are those that the search expanded with.
 
     Complete programs leave the beam, as in the search itself. A prefix is kept only if it can still be completed
     within the limit on the length: the graph may have cycles.

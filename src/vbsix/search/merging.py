@@ -13,6 +13,25 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 
+class Merged(NamedTuple):
+    """Sums over the prefixes that lead to the same state, at the index of their group; elsewhere nothing."""
+
+    log_sum: Float[Array, " N"]
+    """The log of their summed probability, -inf if there is none."""
+    paths: Float[Array, " N"]
+    """How many there are."""
+
+
+def merge_prefixes(log_prefixes: Float[Array, " N"], paths: Float[Array, " N"], group: Int[Array, " N"]) -> Merged:
+    """The chart P_t: sums over the prefixes of each group; -inf marks a transition that no prefix takes."""
+    largest = jnp.full_like(log_prefixes, -jnp.inf).at[group].max(log_prefixes)
+    shift = jnp.where(jnp.isfinite(largest), largest, 0.0)
+    mass = jnp.exp(log_prefixes - shift[group])
+    paths = jnp.where(jnp.isfinite(log_prefixes), paths, 0.0)
+    sums = jnp.zeros((log_prefixes.shape[0], 2)).at[group].add(jnp.stack([mass, paths], axis=1))
+    return Merged(jnp.log(sums[:, 0]) + shift, sums[:, 1])
+
+
 def representatives(keys: UInt32[Array, "N 2"], live: Bool[Array, " N"]) -> Int[Array, " N"]:
     """For each live entry the index of the first live entry with the same key; the others stand for themselves."""
     found = lookup(keys, live, keys)
@@ -80,25 +99,6 @@ def _with_key(keys: Array, wanted: Array, index: Int[Array, "*n"]) -> Int[Array,
 def _places(keys: UInt32[Array, "N 2"], size: int, number: UInt32[Array, ""]) -> Int[Array, " N"]:
     """Where a key belongs in table `number`, whose size is a power of two: double hashing over the two lanes."""
     return ((keys[:, 0] + number * keys[:, 1]) & np.uint32(size - 1)).astype(jnp.int32)
-
-
-class Merged(NamedTuple):
-    """Sums over the prefixes that lead to the same state, at the index of their group; elsewhere nothing."""
-
-    log_sum: Float[Array, " N"]
-    """The log of their summed probability, -inf if there is none."""
-    paths: Float[Array, " N"]
-    """How many there are."""
-
-
-def merge_prefixes(log_prefixes: Float[Array, " N"], paths: Float[Array, " N"], group: Int[Array, " N"]) -> Merged:
-    """The chart P_t: sums over the prefixes of each group; -inf marks a transition that no prefix takes."""
-    largest = jnp.full_like(log_prefixes, -jnp.inf).at[group].max(log_prefixes)
-    shift = jnp.where(jnp.isfinite(largest), largest, 0.0)
-    mass = jnp.exp(log_prefixes - shift[group])
-    paths = jnp.where(jnp.isfinite(log_prefixes), paths, 0.0)
-    sums = jnp.zeros((log_prefixes.shape[0], 2)).at[group].add(jnp.stack([mass, paths], axis=1))
-    return Merged(jnp.log(sums[:, 0]) + shift, sums[:, 1])
 
 
 def best_of_group(values: Float[Array, " N"], group: Int[Array, " N"]) -> Int[Array, " N"]:

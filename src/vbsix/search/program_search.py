@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper, the function ProgramSearch: build the graph G, then extract programs from it.
 
-Training calls the two halves, `search_graph` and `find_programs`, itself.
+Training calls `search_graph` itself, and `find_programs` where it learns from extracted programs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def search_graph(
 
     Args:
         domain: the language.
-        policy: π, the actor.
+        policy: π, the actor; the selection rule may change it (`SelectionRule.behaviour`).
         critic: V, or None to rank by actor score alone.
         problem: the example.
         key: randomness of the exploration.

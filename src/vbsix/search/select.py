@@ -1,6 +1,6 @@
 """What a selection rule is, and the paper's rule: rank by actor score or AC-score, then ε-greedy.
 
-A rule of one's own is a function like `epsilon_greedy`, registered with `vbsix.register_selection_rule`.
+To add a rule, register a function like `epsilon_greedy` with `vbsix.register_selection_rule`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Scorer = Callable[[State, Float[Array, " n"], Float[Array, " n"]], Float[Array, 
 
 
 class SelectionRule(NamedTuple):
-    """How the states of the next beam are selected."""
+    """A selection rule, made for one search: how the next beam is selected, and which policy expands."""
 
     select: Select
     behaviour: Callable[[PolicyFunction], PolicyFunction] = lambda policy: policy
@@ -32,7 +32,8 @@ class SelectionRule(NamedTuple):
 
 
 RuleFactory = Callable[[SearchConfig, Scorer | None], SelectionRule]
-"""Makes a rule from the settings and the AC-scorer; the latter is None where no critic ranks."""
+"""What is registered under the name of a rule: makes it from the settings and the AC-scorer, which is None where no
+critic ranks."""
 
 
 def epsilon_greedy(config: SearchConfig, scorer: Scorer | None) -> SelectionRule:
@@ -46,27 +47,28 @@ def epsilon_greedy(config: SearchConfig, scorer: Scorer | None) -> SelectionRule
 
 
 def greedy(beam: int) -> Select:
-    """The K most probable candidates."""
+    """What prediction selects: the K most probable candidates, without exploration."""
     return epsilon_greedy(SearchConfig(beam=beam, epsilon=0.0), None).select
 
 
 def rank(
-    candidates: Candidates, actor: Float[Array, " N"], config: SearchConfig, scorer: Scorer | None
+    candidates: Candidates, order_by: Float[Array, " N"], config: SearchConfig, scorer: Scorer | None
 ) -> Int[Array, " K"]:
-    """The K best candidates, -1 where there are fewer. Ties go to the higher actor score, then to the first transition.
+    """The K best candidates, -1 where there are fewer. Ties go to the larger `order_by`, then to the first transition.
 
     Args:
         candidates: the successors of a beam.
-        actor: the logs of their actor scores, or what a rule puts in their place.
-        config: K, and K₀ (at least K), the number of candidates with the best actor scores that the scorer ranks.
-        scorer: the AC-scorer; None ranks by actor score.
+        order_by: what ranks the candidates without a critic and makes the shortlist with one: log P_t, or what a rule
+            puts in its place.
+        config: K, and K₀ (at least K), the length of the shortlist that the scorer ranks.
+        scorer: the AC-scorer; None ranks by `order_by`.
     """
     if scorer is None:
-        score, best = jax.lax.top_k(actor, config.beam)
+        score, best = jax.lax.top_k(order_by, config.beam)
     else:
-        _, shortlist = jax.lax.top_k(actor, min(max(config.rerank, config.beam), actor.shape[0]))
-        score = scorer(choose(candidates.states, shortlist), candidates.log_chart[shortlist], actor[shortlist])
-        # The shortlist is sorted by actor score and top_k is stable. Ties are common: P_t underflows in float32.
+        _, shortlist = jax.lax.top_k(order_by, min(max(config.rerank, config.beam), order_by.shape[0]))
+        score = scorer(choose(candidates.states, shortlist), candidates.log_chart[shortlist], order_by[shortlist])
+        # The shortlist is sorted by `order_by` and top_k is stable. Ties are common: P_t underflows in float32.
         score, order = jax.lax.top_k(score, config.beam)
         best = shortlist[order]
     return jnp.where(jnp.isfinite(score), best, -1)
@@ -77,12 +79,13 @@ def ac_scorer(
 ) -> Scorer:
     """Algorithm 1, lines 23-24: the AC-Scorer; V counts only in the critic's window.
 
-    `ranks` says whether the critic ranks at all, for runs of one program that begin with it at different steps.
+    `ranks` says whether the critic ranks at this step; an array where runs that are compiled together start to rank at
+    different steps.
     """
 
-    def score(states: State, log_chart: Float[Array, " n"], actor: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score(states: State, log_chart: Float[Array, " n"], order_by: Float[Array, " n"]) -> Float[Array, " n"]:
         scored = ac_score(log_chart, in_critic_window(domain, problem, states, window), jax.vmap(critic)(states))
-        return scored if ranks is True else jnp.where(ranks, scored, actor)
+        return scored if ranks is True else jnp.where(ranks, scored, order_by)
 
     return score
 

@@ -1,7 +1,7 @@
 """Many training steps of many learners in one compiled call.
 
-A learner is a seed of a run. Learners may be of several runs that share a program: such runs differ in numbers that the
-program takes as inputs, and in the examples that they train on (see `config/variation.py`).
+A learner is a seed of a run. Learners may be of several runs that are compiled together: such runs differ in numbers
+that the compiled function takes as inputs, and in the examples that they train on (see `config/variation.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEARNERS = "learners"
 
 
 class Members(NamedTuple):
-    """What each learner of a program has of its own; leaves have a leading axis over learners."""
+    """What each learner of a compiled call has of its own; leaves have a leading axis over learners."""
 
     seed: Int[Any, " S"]
     settings: Mapping[str, Any] = {}

@@ -11,9 +11,9 @@ from vbsix.training.taught_mml import weigh_by
 
 
 def expert_mml_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
-    """MML for the expert on what it finds, and for the policy on the same, weighed by its own probabilities."""
+    """The expert searches, and learns from what it finds by MML; so does the policy, with its own probabilities."""
     assert context.heads.expert is not None
-    found = search_example(context, context.frozen.actor, None)
+    found = search_example(context, context.frozen.expert, None)
     loss, metrics = policy_loss(context, context.heads.policy, weigh_by_policy(context, found))
     expert_loss, _ = policy_loss(context, context.heads.expert, found)
     metrics["expert_loss"] = always(expert_loss)
@@ -21,7 +21,10 @@ def expert_mml_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
 
 
 def weigh_by_policy(context: Context, found: Found) -> Found:
-    """The expert's finds with the policy's own posterior; MML on extracted programs weighs by itself."""
+    """What the expert found, with the policy's posterior in place of the expert's.
+
+    Extracted programs need no change: `mml_loss` weighs them by the policy that it trains.
+    """
     if found.paths is None:
         return found
     return weigh_by(context, found, context.frozen.policy, jnp.arange(found.graph.beam.log_chart.size))

@@ -95,7 +95,8 @@ def _forward(log_policy: Float[Array, "L K A"], slots: Int[Array, "L K A"]) -> F
 def graph_loss(log_policy: Float[Array, "*states A"], posterior: Float[Array, "*states A"]) -> Float[Array, ""]:
     """The MML loss over all paths of the layered graph: Σ over transitions of posterior · -log π.
 
-    The posterior is that of what the search used: of π or, in a stochastic search, of π mixed with a uniform
-    distribution. The mixture gives improbable programs more weight, so that what exploration finds is learned.
+    The posterior is a fixed weight. By default it is that of what the search used: of π or, in a stochastic search,
+    of π mixed with a uniform distribution. The mixture gives improbable programs more weight, so that what exploration
+    finds is learned. `training.beta` and `training.length_penalty` change it, and so do teachers.
     """
     return -jnp.sum(stop_gradient(posterior) * jnp.where(posterior > 0, log_policy, 0.0))

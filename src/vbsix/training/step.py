@@ -33,7 +33,7 @@ Keys = Key[Array, " n"]
 
 
 class Span(NamedTuple):
-    """A stretch of the training examples, for runs that share a program and train on different rows."""
+    """A stretch of the training examples, for runs that are compiled together and train on different rows."""
 
     first: int | Int[Array, ""]
     count: int | Int[Array, ""]

@@ -26,11 +26,12 @@ class ValueExamples(NamedTuple):
 def build_value_examples(
     graph: Graph, positives: Programs, negatives: Programs, in_window: Bool[Array, " V"], *, size: int
 ) -> ValueExamples:
-    """The paper's BuildValueExamples, with one example for each distinct state on a program but the first.
+    """The paper's BuildValueExamples: an example for each distinct state that a program passes before its last token.
 
-    Line 13: L[s] sums p(z_t..|z|) over the correct programs z through s, s being the state after z_1..t. So the token
-    that led to s counts, and a suffix counts once for each prefix. Ours: terminal states are left out, only states in
-    the critic's window count, and L[s] is clipped to 1.
+    Line 13: L[s] sums p(z_t..|z|) over the correct programs z and the t at which z_1..t leads to s. As in the paper,
+    the product begins with z_t, the token that led to s, and a suffix is added once for each prefix that it continues.
+    Ours, with every recipe: the start and terminal states are left out, only states in the critic's window count, and
+    L[s] is at most 1.
 
     Args:
         graph: what the search discovered.
