@@ -92,7 +92,10 @@ def settings_page() -> str:
     about = "A variant is a named change. `--variant NAME` chooses it; `+` joins several, as in `oov-words+suffixes`."
     lines += [*_named("Variants", about, VARIANTS)]
     lines += [*_quick()]
-    about = "On SCONE, these settings depend on the domain, for all methods and recipes. The values are the paper's."
+    about = (
+        "On SCONE, these settings depend on the domain, for all methods and recipes. The values are the paper's, but\n"
+        "for `data.max_words`, which the paper does not give."
+    )
     lines += [*_named("Domains", about, _paper_settings())]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -130,9 +133,9 @@ def _recipes() -> Iterator[str]:
         "## Recipes",
         "",
         "A recipe says how search explores, what is learned from, and some details of words and networks.",
-        "`published` follows the paper and the code that the paper extends, that of Guu et al. (2017). `stochastic`,",
-        "the default, is ours. With the method `vbsix` they differ in",
-        f"{len(rows) - 1} settings:",
+        "`published` is close to the paper and to the code that the paper extends, that of Guu et al. (2017).",
+        f"`stochastic`, the default, is ours. With the method `vbsix` they differ in these {len(rows) - 1} settings.",
+        f"Only REINFORCE uses `training.sample_gradient`, so for VBSiX {len(rows) - 2} count:",
         "",
         to_markdown(rows),
         "",
@@ -140,19 +143,22 @@ def _recipes() -> Iterator[str]:
     for (recipe, domain), settings in RECIPE_BY_DOMAIN.items():
         yield from (
             f"With the recipe `{recipe}`, {domain} on SCONE also has {_assignments(settings)}, for all methods except",
-            "`reinforce`.",
+            "`reinforce`. For the other methods the recipes then agree in the first and differ in the second.",
             "",
         )
     yield from (
         "With the recipe `published`, methods that search in program space learn from all programs that the beam",
         "completes (`search.program_beam=0`).",
         "",
-        "Four things differ from the paper with both recipes:",
+        "Six things differ from the paper or the reference code with both recipes. The",
+        "[notebook](notebook.md#the-published-recipe-known-deviations) has more.",
         "",
         "- Incorrect terminal states leave the beam as correct ones do, because they have no successors.",
         "- A batch without a correct program does not update the policy.",
         "- The critic is trained only on states that it may rank: those in its window, without terminal states.",
-        "- The label of a value example is at most 1.",
+        "- The value that the critic is trained to predict is at most 1. The paper's sum over programs can exceed 1.",
+        "- Training examples are sampled with replacement. The reference code shuffles epochs.",
+        "- The gates of the LSTM use a sigmoid. The reference code uses a piecewise linear function.",
         "",
     )
 
@@ -224,7 +230,8 @@ def method_table(method: str) -> str:
     )
     if any("stages" in row[2] for row in rows):
         note += (
-            " *Stages*: a run with this [schedule of stages](../context.md#stages), after the last of them. "
+            " *Stages*: a run in [stages](../context.md#stages), after the last of them; the "
+            "[notebook](../notebook.md#waypoints-and-context-on-a-gpu) describes these schedules. "
             "*Best step*: each seed at its best step on dev."
         )
     return f"{to_markdown(rows)}\n\n{note}"

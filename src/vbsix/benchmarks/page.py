@@ -233,8 +233,8 @@ def _runs(results: list[Result]) -> str:
         speed = result["steps_per_second"]
         return [*names, _number(speed), _number(alone / speed), _number(alone / speed / result["runs"])]
 
-    heading = ["device", "domain", "runs", "seeds of each", "steps/s", "time of a step, times one run's"]
-    return to_markdown([[*heading, "of that of the runs in turn"], *map(row, results)])
+    heading = ["device", "domain", "runs", "seeds of each", "steps/s", "time relative to one run"]
+    return to_markdown([[*heading, "relative to the same runs one after the other"], *map(row, results)])
 
 
 def _evaluation(results: list[Result]) -> str:
@@ -318,7 +318,7 @@ def _growth(results: list[Result]) -> str:
         for name, curve in _curves(results, "seeds").items()
         if {1, SEEDS} <= set(curve)
     ]
-    line = f"What each of the second to the sixth seed costs, in % of the first: {'; '.join(costs)}."
+    line = f"Each further seed, up to six, adds this share of the time of the first: {'; '.join(costs)}."
     return f"{image}\n\n{line}" if costs else image
 
 

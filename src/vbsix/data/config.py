@@ -23,7 +23,7 @@ class DataConfig:
     lengths: tuple[int, ...] = setting(
         (1, 2, 3),
         "Which prefixes of a row are training examples: `[1, 2, 3]` makes one of the first 1, 2 and 3 instructions "
-        "each; 0 is the whole row. JSON lines have no worlds in between, so only `[0]` is possible.",
+        "each; 0 is the whole row. Training on JSON lines reads no worlds in between, so only `[0]` is possible.",
         least=0,
     )
     suffixes: bool = setting(
@@ -47,8 +47,8 @@ class DataConfig:
     )
     glove_words: int = setting(
         0,
-        "Use only the first n words of the GloVe file; 0 for all. The paper uses 20,000, which leaves out `leftmost`, "
-        "`rightmost` and `beaker`.",
+        "Use only the first n words of the GloVe file; 0 for all. Guu et al.'s code uses "
+        "20,000, which leaves out `leftmost`, `rightmost` and `beaker`.",
         least=0,
     )
     vectors: str = setting(
