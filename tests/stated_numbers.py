@@ -16,6 +16,7 @@ are the terms; the mean over seeds is compared, and after `±` the standard devi
     prior WORK DOMAIN 5                        prior work's number
     beyond TASK WHAT FOLD, count TASK FOLD     of a data set other than SCONE: a share in %, the number of examples
     ceiling DATA WHAT                          how many of its examples the language can express
+    model NAME 5                               accuracy in % of a model that comes with vbsix, on test
     setting NAME [DOMAIN METHOD ...]           a setting, by default or in a preset
     std TERM                                   the standard deviation of a term in place of its mean
 
@@ -46,7 +47,9 @@ from typing import Any
 
 from vbsix.config.presets import preset
 from vbsix.config.schema import Config, to_settings
+from vbsix.parsing.loading import pretrained_models
 from vbsix.reproduction import paper
+from vbsix.utilities.files import read_tensors
 
 RESULTS = Path(__file__).parents[1] / "results"
 NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?"
@@ -200,6 +203,11 @@ def values_of(term: str) -> list[float]:
     if kind == "count":
         task, fold = names
         return [result(f"beyond/{task}")["examples"][fold]]
+    if kind == "model":
+        name, length = names
+        known = read_tensors(pretrained_models()[name])[1]["provenance"]
+        assert known["accuracy_split"] == "test"
+        return [100 * known["accuracy"][length]]
     if kind == "ceiling":
         data, *what = names
         return [result("beyond/ceilings")[data][" ".join(what)]]

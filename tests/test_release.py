@@ -58,6 +58,13 @@ def test_shell_lines_are_bash(path):
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
+def test_slow_tests_run_every_week():
+    workflow = load(ROOT / ".github" / "workflows" / "slow.yml")
+    (scheduled,) = triggers(workflow)["schedule"]
+    assert re.fullmatch(r"\d+ \d+ \* \* \d", scheduled["cron"])
+    assert "pytest -m slow" in scripts(workflow)
+
+
 def test_a_mistake_in_a_shell_line_would_be_found():
     assert subprocess.run(["bash", "-n"], input="if true; then", text=True, capture_output=True).returncode
 

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 import vbsix
+from vbsix.config.presets import full_name
 from vbsix.parsing.loading import load
 
 ROW, SWAPPED = "1:0 2:3", "1:3 2:0"
@@ -49,7 +50,7 @@ def test_programs_are_found_and_drawn():
 
 def test_a_parser_searches_with_its_policy():
     found = search(parser=load("tangrams"), beam=4)
-    assert found.policy == load("tangrams").config.name
+    assert found.policy == full_name(load("tangrams").config)
     assert found.programs[0].log_probability > -2
     with pytest.raises(vbsix.VbsixError, match="trained for tangrams, not for scene"):
         vbsix.search_programs("scene", ROW, ["swap them"], SWAPPED, parser=load("tangrams"))
