@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 import vbsix
-from vbsix.parsing.impossible import WORLDS, missing, other_worlds
+from vbsix.parsing.impossible import LEAST_SHARE, WORLDS, missing, other_worlds
 
 STAGE = "1:r_ 2:__ 3:gb"
 BEAKERS = "1:ggg 2:_ 3:yo"
@@ -43,3 +45,15 @@ def test_the_other_worlds_are_worlds(domain):
     assert len(worlds) == WORLDS and len(set(worlds)) > WORLDS / 2
     for world in worlds:
         vbsix.get_domain(domain).parse_world(world)
+
+
+def test_a_colour_names_one_beaker_that_is_seldom_in_the_same_place():
+    """So an instruction that names a colour and a place is possible in most of the other worlds."""
+    places = Counter(cell[:3] for world in other_worlds("alchemy") for cell in world.split() if is_pure(cell))
+    assert len(places) == 6 * 7 and max(places.values()) <= (1 - LEAST_SHARE) * WORLDS
+    for world in other_worlds("alchemy"):
+        assert sum(map(is_pure, world.split())) == 6
+
+
+def is_pure(cell: str) -> bool:
+    return len(set(cell[2:])) == 1

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from asgi import call
 from playground.conftest import MODEL, OTHER, ROW, SAID
+from tiny_run import SETTINGS, make_run
 
 import vbsix
 from vbsix import PythonDomain, VbsixError
@@ -370,6 +371,20 @@ def test_requests_for_attention_accept_new_and_old_names(server):
     answers = [httpx.post(f"{server}/api/attention", json=body, timeout=60) for body in (new, old)]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[0].json() == answers[1].json()
+
+
+def test_tokens_for_where_something_was_are_shown_like_others(tmp_path):
+    """A run of a language that has them: the figure goes back to where it was."""
+    make_run(tmp_path / "where", (6,), SETTINGS | {"domain": "tangrams-where", "run.evaluation_beam": 8})
+    (model,) = load_models([tmp_path / "where"]).values()
+    commands = ["all-objects 2 index ARemove", "1 W1 1 H1 AAdd"]
+    asked = {"model": model.name, "world": ROW, "utterances": ["remove the second figure", "put it back"]}
+    shown = answer_parse(model, ParseRequest(**asked, begin=commands)).readings[0].commands
+    assert [" ".join(one.tokens) for one in shown] == commands
+    assert shown[0].world != ROW and shown[1].world == ROW
+    assert shown[1].words == "put the removed figure back in second place"
+    found = answer_attention(model, AttentionRequest(**asked, commands=commands))
+    assert [one.token for one in found.commands[1]] == commands[1].split()
 
 
 @pytest.mark.parametrize(

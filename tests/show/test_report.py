@@ -96,7 +96,7 @@ def test_results_and_mistakes_are_there(page):
     outline = Outline(page)
     assert len([link for link in outline.links if link.startswith("data:image/svg+xml")]) == 2  # no panel is empty
     for link in [link for link in outline.links if link.startswith("data:image/svg+xml")]:
-        assert "_$^$second (tangrams" in base64.b64decode(link.partition(",")[2]).decode()
+        assert "_$^$second (tangrams)<" in base64.b64decode(link.partition(",")[2]).decode()
     assert any("12 rows of held-out" in text for text in outline.texts["p"])
     assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
     assert {"predicted", "should be", "at first"} <= set(outline.texts["figcaption"])

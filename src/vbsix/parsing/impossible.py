@@ -190,10 +190,16 @@ def _roomy_stage(generator: random.Random, _: int) -> list[str]:
 
 
 def _roomy_beakers(generator: random.Random, number: int) -> list[str]:
-    """One or two units of one colour in each beaker: every beaker can be poured into every other one."""
-    colours = [*ALCHEMY_NAMES, generator.choice([*ALCHEMY_NAMES])]
-    generator.shuffle(colours)
-    return [colour * (1 + number % 2) for colour in colours]
+    """One or two units of each colour, and a mixture: every beaker can be poured into every other one.
+
+    A colour names one beaker only, and that stands in each place in one world of seven. So "pour the green beaker into
+    the last one" is possible in most of them.
+    """
+    beakers = [colour * (1 + number % 2) for colour in ALCHEMY_NAMES]
+    beakers.append("".join(generator.sample([*ALCHEMY_NAMES], 2)))
+    shift, turn = number % len(beakers), number // len(beakers)
+    random.Random(turn).shuffle(beakers)
+    return beakers[shift:] + beakers[:shift]
 
 
 def _full_row(generator: random.Random, _: int) -> list[str]:

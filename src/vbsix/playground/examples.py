@@ -130,13 +130,13 @@ GUIDED: Mapping[str, Sequence[Guided]] = {
     "tangrams": (
         Guided(
             MERGING,
-            "1:1 2:4 3:3 4:2 5:0",
+            "1:2 2:0 3:4 4:3 5:1",
             (
-                "pull shape 2 out",
-                "insert the shape just removed in the 2nd position",
-                "switch the position of shape 5 with that of the 3rd shape",
+                "get rid of the last item",
+                "bring it back in the last place",
+                "exchange the item added in step 2 with item 1",
             ),
-            ("1:1 2:3 3:2 4:0", "1:1 2:4 3:3 4:2 5:0", "1:1 2:4 3:0 4:2 5:3"),
+            ("1:2 2:0 3:4 4:3", "1:2 2:0 3:4 4:3 5:1", "1:1 2:0 3:4 4:3 5:2"),
             4,
             _MERGED,
         ),

@@ -173,8 +173,9 @@ def _figures(runs: Sequence[Examined], results: Sequence[Report]) -> Iterator[st
     yield _figure(_accuracy_figure(runs, results), "Accuracy by number of instructions, with 95% intervals")
     for panel in read_panels([one.run.folder for one in runs]):
         figure = Figure(layout="constrained")
-        draw_panel(figure.subplots(), panel)
-        figure.axes[0].legend(loc="best")
+        axes = figure.subplots()
+        draw_panel(axes, panel)
+        axes.legend(axes.get_lines(), [_label(one) for one in runs], loc="best")
         yield _figure(figure, f"While learning: {panel.title}")
 
 
@@ -186,13 +187,18 @@ def _accuracy_figure(runs: Sequence[Examined], results: Sequence[Report]) -> Fig
         means = np.mean(list(found.accuracy.values()), axis=1)
         low, high = np.array(list(found.intervals.values())).T
         reach = np.maximum([means - low, high - means], 0)
-        axes.errorbar(lengths, means, yerr=reach, marker="o", capsize=4, label=as_label(f"{one.name} ({one.domain})"))
+        axes.errorbar(lengths, means, yerr=reach, marker="o", capsize=4, label=_label(one))
     axes.set(xlabel="instructions", ylabel=f"accuracy on {runs[0].split}", ylim=(-0.03, 1.03))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xticks(sorted({int(name) for found in results for name in found.accuracy}))
     axes.grid(alpha=0.3)
     axes.legend(loc="best")
     return figure
+
+
+def _label(one: Examined) -> str:
+    """In legends. Settings, which are below, would leave a chart no room."""
+    return as_label(f"{one.name} ({one.domain})")
 
 
 def _figure(figure: Figure, words: str) -> str:
