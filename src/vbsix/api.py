@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from vbsix.cluster.connection import LOCAL, Cluster, choose_cluster
-from vbsix.cluster.sweep import require_known, train_sweep_on
+from vbsix.cluster.connection import LOCAL, Cluster, choose_cluster, connected
+from vbsix.cluster.sweep import require_trainable, train_sweep_on
 from vbsix.config import presets
 from vbsix.config.schema import Config, changes, override, require_sense
 from vbsix.config.toml import read_stages, read_toml
@@ -35,7 +35,16 @@ from vbsix.runs.folder import Run, Start, create_run, is_staged, is_teaching, op
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
 from vbsix.runs.stages import create_stages, plan_stages, train_stages
-from vbsix.runs.sweep import Sweep, create_sweep, is_sweep, mean_over_folds, open_sweep, plan_sweep, train_sweep
+from vbsix.runs.sweep import (
+    Sweep,
+    create_sweep,
+    is_same_run,
+    is_sweep,
+    mean_over_folds,
+    open_sweep,
+    plan_sweep,
+    train_sweep,
+)
 from vbsix.runs.teachers import find_teachers
 from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching, train_teaching
 from vbsix.utilities.errors import VbsixError
@@ -310,17 +319,17 @@ def sweep(
     if cluster:
         if isinstance(words, UtteranceVectors):
             raise VbsixError("words: vectors of utterances cannot be sent to tasks; leave out engine.")
-        require_known(language.name)
-    if not is_sweep(planned.folder):
-        create_sweep(planned, language, words)
-    elif not _is_same(open_sweep(planned.folder), planned):
-        raise VbsixError(f"{planned.folder}: holds another sweep; give another folder.")
-    return _finish_sweep(planned, language, words, progress, cluster)
+        require_trainable(cluster, planned)
+    with connected(cluster):
+        if not is_sweep(planned.folder):
+            create_sweep(planned, language, words)
+        elif not _is_same(open_sweep(planned.folder), planned):
+            raise VbsixError(f"{planned.folder}: holds another sweep; give another folder.")
+        return _finish_sweep(planned, language, words, progress, cluster)
 
 
 def _is_same(found: Sweep, planned: Sweep) -> bool:
-    runs, wanted = ([(run.config, run.seeds, run.source) for run in one.runs] for one in (found, planned))
-    return runs == wanted
+    return len(found.runs) == len(planned.runs) and all(map(is_same_run, found.runs, planned.runs))
 
 
 def _finish_sweep(

@@ -26,10 +26,14 @@ def test_a_sweep_is_trained_and_its_accuracies_are_printed(vbsix, tmp_path):
     assert (again.code, "in use already" in again.err) == (2, True)
     evaluated = vbsix("evaluate", str(folder))
     assert evaluated.code == 0 and "learning_rate=0.01" in evaluated.out and "accuracy on dev, %" in evaluated.out
+    assert evaluated.out.count("what comes after that is not read.") == 1
     report = json.loads(vbsix("evaluate", str(folder), "--json").out)
     assert (report["split"], report["mean_over_folds"]) == ("dev", {})
     assert report["runs"].keys() == {"learning_rate=0.05", "learning_rate=0.01"}
     assert all(own["seeds"] == [0, 1] and len(own["accuracy"]["1"]) == 2 for own in report["runs"].values())
+    alone = json.loads(vbsix("evaluate", str(folder / "learning_rate=0.01"), "--json").out)
+    cut = report["runs"]["learning_rate=0.01"]
+    assert (cut["max_words"], cut["cut"]) == (alone["max_words"], alone["cut"])
     refused = vbsix("evaluate", str(folder), "--predictions", str(tmp_path / "all.jsonl"))
     assert refused.code == 2 and "--predictions takes one of its runs" in refused.err
     assert vbsix("plot", str(folder), "--out", str(tmp_path / "curves.svg")).code == 0

@@ -35,14 +35,14 @@ from vbsix.utilities.errors import VbsixError
     ("given", "message"),
     [
         (["--engine", "rai", "--folds=2"], "unknown engine 'rai'. Did you mean 'ray'?"),
-        (["--address", "auto", "--folds=2"], "--address, --cpus, --gpus and --storage are for --engine ray."),
+        (["--address", "auto", "--folds=2"], "address, cpus, gpus and storage are for the engine ray."),
         (["--engine", "ray"], "--engine ray trains sweeps: give --vary or --folds"),
         (["--engine", "ray", "--folds=2", "--out", "s3://bucket/sweep"], "a URL. Give a folder that all nodes share"),
         (
             ["--engine", "ray", "--folds=2", "--address", "127.0.0.1:1"],
             "no Ray cluster can be reached at 127.0.0.1:1: ",
         ),
-        (["--storage", "file:///tmp", "--folds=2"], "--address, --cpus, --gpus and --storage are for --engine ray."),
+        (["--storage", "file:///tmp", "--folds=2"], "address, cpus, gpus and storage are for the engine ray."),
         (["--engine", "ray", "--folds=2", "--dry-run"], "--dry-run measures on this machine"),
         (["--engine", "ray", "--vary", "training.learning_rat=1,2"], "Did you mean 'training.learning_rate'?"),
     ],
@@ -130,6 +130,13 @@ def test_a_language_that_tasks_cannot_import_is_refused(tmp_path):
             engine="ray",
             out=tmp_path / "sweep",
         )
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_sweep_from_python_connects_before_it_writes(tmp_path):
+    pytest.importorskip("ray")
+    with pytest.raises(VbsixError, match=r"no Ray cluster can be reached at 127\.0\.0\.1:1: "):
+        vbsix.sweep(folds=2, engine="ray", address="127.0.0.1:1", out=tmp_path / "sweep")
     assert not (tmp_path / "sweep").exists()
 
 

@@ -165,7 +165,7 @@ def test_a_sweep_in_a_storage_survives_a_device_that_fails(nodes, tmp_path, monk
     }
     other = plan_sweep(tmp_path / "other", QUICK, {"training.batch": [2, 4]}, (0, 1), "synthetic")
     create_sweep(other)
-    with pytest.raises(VbsixError, match=f"--storage {url}: holds another sweep"):
+    with pytest.raises(VbsixError, match=f"storage {url}: holds another sweep"):
         train_sweep_on(Cluster(nodes.cluster.address, storage=url), other, quiet=True)
 
 
@@ -196,7 +196,8 @@ def test_a_device_that_lacks_memory_is_not_tried_again_and_the_others_end(nodes,
     with pytest.raises(VbsixError) as raised:
         train_sweep_on(Cluster(nodes.cluster.address), swept, quiet=True)
     assert "group 1 of 2: " in str(raised.value) and "has too little memory" in str(raised.value)
-    assert str(raised.value).endswith(f"Continue with: vbsix train --resume {swept.folder} --engine ray")
+    assert str(raised.value).endswith(f"{swept.folder} --engine ray --address {nodes.cluster.address}")
+    assert str(raised.value).count("Continue with: vbsix train --resume ") == 1
     assert calls.read_text() == "called\n"
     assert all((run.folder / "result.json").exists() for run in swept.groups[1])
 

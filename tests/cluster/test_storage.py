@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 from cli.conftest import call_vbsix
+from training.tiny import LOOP_CONFIG
 
+from vbsix.cluster import sweep as on_cluster
+from vbsix.cluster.connection import Cluster
 from vbsix.cluster.storage import Storage, require_writable
+from vbsix.config.schema import override
+from vbsix.runs.folder import Run, Teachers, save_failure
+from vbsix.runs.sweep import Sweep, create_sweep, plan_sweep
 from vbsix.utilities.errors import VbsixError
 
 fsspec = pytest.importorskip("fsspec")
@@ -98,7 +105,25 @@ def test_a_call_that_is_killed_leaves_no_half_file(url, tmp_path, monkeypatch):
     assert listed(tmp_path / "node") == []
 
 
-def test_a_url_that_can_be_written_is_left_empty(url, tmp_path):
+@pytest.mark.parametrize("run", ["lengths=[1,2]", "what?", "all*"])
+def test_names_of_runs_are_no_patterns(url, tmp_path, run):
+    fill(tmp_path / "here", f"{run}/run.json")
+    Storage(url, tmp_path / "here").upload()
+    Storage(url, tmp_path / "node").fetch()
+    assert listed(tmp_path / "node") == [f"{run}/run.json"]
+    assert not list((tmp_path / "there").rglob(".*")), "left over"
+
+
+def test_other_files_of_that_name_are_no_checkpoints(url, tmp_path):
+    others = ["manifest.json", "app/manifest.json", "app/checkpoints/newest/manifest.json", "a/b/step-x/manifest.json"]
+    fill(tmp_path / "here", "run/run.json", *FINISHED, *others)
+    Storage(url, tmp_path / "here").upload()
+    Storage(url, tmp_path / "node").fetch()
+    assert {"run/run.json", *FINISHED} <= set(listed(tmp_path / "node"))
+
+
+def test_a_url_that_can_be_written_is_left_empty(tmp_path):
+    url = f"file://{tmp_path / 'there'}"
     require_writable(url)
     Storage(url, tmp_path / "node").fetch()
     assert not (tmp_path / "node").exists()
@@ -109,7 +134,12 @@ def test_a_url_that_can_be_written_is_left_empty(url, tmp_path):
     [
         ("file://{file}/sweep", "cannot be written: "),
         ("nosuch://bucket/sweep", "nosuch"),
-        ("https://localhost:1/sweep", "--storage https://localhost:1/sweep: "),
+        ("https://localhost:1/sweep", "storage https://localhost:1/sweep: "),
+        ("reference://x", "TypeError: "),
+        ("dir://", "AttributeError: "),
+        ("dbfs://h/x", "TypeError: "),
+        ("generic://x", "TypeError: "),
+        ("memory://x", "tasks do not see the memory of this process; give another URL."),
     ],
 )
 def test_a_url_that_cannot_be_written_is_one_message(tmp_path, monkeypatch, storage, message):
@@ -119,5 +149,92 @@ def test_a_url_that_cannot_be_written_is_one_message(tmp_path, monkeypatch, stor
     storage = storage.format(file=tmp_path / "file")
     ended = call_vbsix("train", "--engine=ray", "--folds=2", "--out=sweep", f"--storage={storage}")
     assert (ended.code, ended.out) == (2, "")
-    assert f"error: --storage {storage}: " in ended.err and message in ended.err and ended.err.count("\n") == 1
+    assert f"error: storage {storage}: " in ended.err and message in ended.err and ended.err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_empty_url_is_refused(tmp_path):
+    pytest.importorskip("ray")
+    ended = call_vbsix("train", "--engine=ray", "--folds=2", f"--out={tmp_path / 'sweep'}", "--storage=")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: storage: the URL is empty; give one such as s3://bucket/sweep.\n"
+
+
+def plan(folder: Path, seeds: tuple[int, ...] = (0,), **settings) -> Sweep:
+    """A new sweep with two runs."""
+    config = override(LOOP_CONFIG, {name.replace("_", ".", 1): value for name, value in settings.items()})
+    sweep = plan_sweep(folder, config, {"training.learning_rate": [0.1, 0.2]}, seeds, "synthetic")
+    create_sweep(sweep)
+    return sweep
+
+
+def fails(jobs, cluster, quiet, refresh):
+    return [VbsixError("group 1: out of memory. Continue with: vbsix train --resume /tmp/gone")]
+
+
+@pytest.mark.parametrize("other", [{"seeds": (0, 1)}, {"training_steps": 9}, {"network_word": 6}])
+def test_the_results_of_another_sweep_are_not_taken(tmp_path, monkeypatch, other):
+    monkeypatch.setattr(on_cluster, "run_jobs", lambda *arguments: [])
+    cluster = Cluster(storage=f"file://{tmp_path / 'there'}")
+    assert on_cluster.train_sweep_on(cluster, plan(tmp_path / "first"), quiet=True) == {}
+    stored = listed(tmp_path / "there")
+    again = plan(tmp_path / "again")
+    assert on_cluster.train_sweep_on(cluster, again, quiet=True) == {}, "the same sweep from another folder"
+    different = plan(tmp_path / "other", **other)
+    before = listed(different.folder)
+    with pytest.raises(VbsixError, match=f"storage {cluster.storage}: holds another sweep, with another learning_rate"):
+        on_cluster.train_sweep_on(cluster, different, quiet=True)
+    assert (listed(different.folder), listed(tmp_path / "there")) == (before, stored)
+
+
+def test_a_sweep_that_failed_says_how_to_continue_on_the_same_cluster(tmp_path, monkeypatch):
+    monkeypatch.setattr(on_cluster, "run_jobs", fails)
+    sweep, url = plan(tmp_path / "a sweep"), f"file://{tmp_path / 'what is there'}"
+    with pytest.raises(VbsixError) as raised:
+        on_cluster.train_sweep_on(Cluster("10.0.0.1:6379", 2, 0.5, url), sweep, quiet=True)
+    assert str(raised.value) == (
+        "group 1: out of memory.\nThe other groups have ended. Continue with: vbsix train "
+        f"--resume '{sweep.folder}' --engine ray --address 10.0.0.1:6379 --cpus 2 --gpus 0.5 --storage '{url}'"
+    )
+    with pytest.raises(VbsixError, match=r"--engine ray$"):
+        on_cluster.train_sweep_on(Cluster(), sweep, quiet=True)
+
+
+def test_teachers_are_refused_with_a_storage(tmp_path):
+    run = Run(tmp_path / "sweep" / "run", LOOP_CONFIG, (0,), "synthetic", teachers=Teachers(tmp_path, 1, False))
+    sweep = Sweep(tmp_path / "sweep", (run,), {})
+    on_cluster.require_trainable(Cluster(), sweep)
+    with pytest.raises(VbsixError, match="teachers must be in a folder that all nodes share; leave out the storage"):
+        on_cluster.require_trainable(Cluster(storage="file:///there"), sweep)
+
+
+def test_a_task_that_finds_no_sweep_names_the_url(tmp_path):
+    url, there = f"file://{tmp_path / 'there'}", tmp_path / "there"
+    task = url, ["one"], "/my/sweep", 1, None
+    with pytest.raises(VbsixError, match=f"^{url}: holds no sweep"):
+        on_cluster._train_stored_group(*task)
+    fill(there, "sweep.json", content='{"format": 1, "runs": ["one"], "values": {}}')
+    with pytest.raises(VbsixError, match=f"^{url}/one: holds no run"):
+        on_cluster._train_stored_group(*task)
+
+
+def test_what_a_task_says_names_the_folder_of_the_sweep(tmp_path, monkeypatch):
+    url, mine = f"file://{tmp_path / 'there'}", plan(tmp_path / "mine")
+    Storage(url, mine.folder).upload()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def train(sweep, number, observe, domain) -> None:
+        run = sweep.runs[0]
+        with observe(sweep.runs, "group 1 of 1") as observer:
+            observer.on_message(f"{run.folder}: not finite")
+            observer.on_progress(4)
+        save_failure(run, VbsixError(f"{run.folder}: not finite"))
+        raise VbsixError(f"{run.folder}: too large")
+
+    monkeypatch.setattr(on_cluster, "train_group", train)
+    names, first = [run.folder.name for run in mine.runs], mine.runs[0]
+    with pytest.raises(VbsixError, match=f"^{first.folder}: too large$"):
+        on_cluster._train_stored_group(url, names, str(mine.folder), 1, None)
+    Storage(url, mine.folder).fetch()
+    assert first.messages.read_text() == f"{first.folder}: not finite\n"
+    assert str(tmp_path / "mine") in (first.folder / "failed.json").read_text()

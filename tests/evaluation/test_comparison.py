@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from vbsix.data.examples import Row
-from vbsix.evaluation.comparison import compare
-from vbsix.evaluation.report import Prediction
+from vbsix.evaluation.comparison import _resample_both, compare
+from vbsix.evaluation.report import RESAMPLES, Prediction
 from vbsix.search.prediction import Parse
 
 PARSE = Parse("", (), (), (), ())
@@ -45,6 +47,23 @@ def test_with_one_seed_both_intervals_are_over_rows():
     runs = [[predicted(*(chance.random(300) < share).tolist())] for share in (0.5, 0.6)]
     found = compare(*runs)["1"]
     assert found.interval == pytest.approx(found.row_interval, abs=0.01)
+
+
+def test_memory_does_not_hold_all_rows_of_all_resamples():
+    chance = np.random.default_rng(1)
+    runs = [chance.random((2, 3000)).round() for _ in range(2)]
+    tracemalloc.start()
+    interval = _resample_both(*runs)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < RESAMPLES * 3000 * 8 / 10
+    # The same draws as all at once.
+    chance = np.random.default_rng(0)
+    rows = chance.multinomial(3000, np.full(3000, 1 / 3000), size=RESAMPLES) / 3000
+    first, second = (
+        (chance.multinomial(2, [0.5, 0.5], size=RESAMPLES) / 2 * (rows @ correct.T)).sum(axis=1) for correct in runs
+    )
+    assert interval == pytest.approx(np.quantile(second - first, [0.025, 0.975]), abs=1e-12)
 
 
 def test_each_number_of_utterances_is_compared_by_itself():

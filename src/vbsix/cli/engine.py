@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from vbsix.cluster.connection import Cluster, connect
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.processes import Peers
 
@@ -69,8 +67,3 @@ def choose_peers(
     if process is not None and processes is not None and process >= processes:
         raise VbsixError(f"--process {process}: {processes} processes have the numbers 0 to {processes - 1}.")
     return Peers(coordinator, processes, process)
-
-
-def connected(cluster: Cluster | None) -> AbstractContextManager[Any]:
-    """A connection to the cluster, if one is asked for. A wrong address is reported before anything is written."""
-    return nullcontext() if cluster is None else connect(cluster)

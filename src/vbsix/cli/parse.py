@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vbsix.cli.domains import MODEL_HELP, OwnDomain, own_domain
-from vbsix.cli.engine import Address, Cpus, Engine, Gpus, connected
-from vbsix.cluster.connection import LOCAL, choose_cluster
+from vbsix.cli.engine import Address, Cpus, Engine, Gpus
+from vbsix.cluster.connection import LOCAL, choose_cluster, connected
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 

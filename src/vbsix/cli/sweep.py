@@ -16,10 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from vbsix.cli.stopping import exit_when_stopped
+from vbsix.data.examples import Row
+from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.evaluation.accuracy import Accuracies
 from vbsix.runs.display import QuietDisplay, create_display, stop_on_interrupt
-from vbsix.runs.folder import Run, resume_command
+from vbsix.runs.folder import Run, open_words, resume_command
+from vbsix.runs.identity import domain_of
 from vbsix.runs.sweep import Sweep, mean_over_folds, train_sweep, try_sweep
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 def finish_sweep(sweep: Sweep, domain: Domain | None, quiet: bool, cluster: Cluster | None = None) -> None:
     """Trains a sweep to its end, here or on a cluster, and prints what came of its runs."""
-    with exit_when_stopped(lambda: resume_command(sweep.runs[0])):
+    with exit_when_stopped(lambda: resume_command(sweep.runs[0], *(cluster.arguments if cluster else []))):
         if cluster:
             from vbsix.cluster.sweep import train_sweep_on
 
@@ -85,15 +88,35 @@ def evaluate_sweep(
 ) -> None:
     """Prints the accuracy of each run on a split, mean and standard deviation over seeds; and the mean over folds."""
     from vbsix.api import evaluate
+    from vbsix.data.dataset import describe_cut, share_cut
+    from vbsix.parsing.evaluation import read_split
+
+    def cut(run: Run) -> tuple[Sequence[Row], int, Words]:
+        """What tells how many instructions are not read to their end."""
+        language = domain_of(run.config, run.folder, domain, run.identity)
+        rows = read_split(language, run.config, data or run.source, split, own=data is None)
+        return rows, run.config.data.max_words, open_words(run.folder)
 
     reports = [evaluate(run.folder, data, split, best=best, ensemble=ensemble, domain=domain) for run in sweep.good]
     both = list(zip(sweep.good, reports, strict=True))
     accuracies: dict[Path, Accuracies] = {run.folder: {split: found.accuracy} for run, found in both}
     if not as_json:
         table = _accuracy_table(f"accuracy on {split}, %", sweep, accuracies)
-        return Console(highlight=False, markup=False).print(table)
+        Console(highlight=False, markup=False).print(table)
+        named: dict[str, list[str]] = {}
+        for run in sweep.good:
+            rows, most, words = cut(run)
+            named.setdefault(describe_cut({split: rows}, most, words), []).append(run.folder.name)
+        for line, names in named.items():
+            typer.echo(line if len(named) == 1 else f"{'; '.join(names)}: {line}")
+        return
     runs = {
-        run.folder.name: {"seeds": ["+".join(map(str, run.seeds))] if ensemble else run.seeds, **asdict(found)}
+        run.folder.name: {
+            "seeds": ["+".join(map(str, run.seeds))] if ensemble else run.seeds,
+            "max_words": run.config.data.max_words,
+            "cut": share_cut(*cut(run)),
+            **asdict(found),
+        }
         for run, found in both
     }
     means = {name: own[split] for name, own in mean_over_folds(sweep, accuracies).items()}

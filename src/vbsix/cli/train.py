@@ -19,9 +19,8 @@ from vbsix.cli.engine import (
     ProcessNumber,
     Storage,
     choose_peers,
-    connected,
 )
-from vbsix.cluster.connection import LOCAL, choose_cluster
+from vbsix.cluster.connection import LOCAL, choose_cluster, connected
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.jax_settings import prepare_jax
 
@@ -180,6 +179,7 @@ def train(
     from vbsix.cli.report import print_report
     from vbsix.cli.stages import finish_stages, finish_teaching
     from vbsix.cli.sweep import finish_sweep, print_plan
+    from vbsix.cluster.sweep import require_trainable
     from vbsix.config.presets import full_name
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
@@ -261,6 +261,8 @@ def train(
                 raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
                 return print_plan(sweep, own)
+            if cluster:
+                require_trainable(cluster, sweep)
             with connected(cluster):
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)

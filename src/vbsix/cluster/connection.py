@@ -7,7 +7,7 @@ import re
 import socket
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +44,14 @@ class Cluster(NamedTuple):
         """How Ray treats a task."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": RETRIES}
 
+    @property
+    def arguments(self) -> list[str]:
+        """What a command line says to compute there."""
+        given = [
+            (name, value) for name, value, usual in zip(self._fields, self, Cluster(), strict=True) if value != usual
+        ]
+        return ["--engine", RAY, *(text for name, value in given for text in (f"--{name}", str(value)))]
+
 
 def choose_cluster(
     engine: str,
@@ -69,11 +77,11 @@ def choose_cluster(
         if folder and re.match("[a-z0-9+.-]{2,}:/", str(folder)):
             raise VbsixError(
                 f"{folder}: a URL. Give a folder that all nodes share, such as one on NFS or a mounted bucket; for a "
-                "sweep on Ray, you can also give a folder of this machine, and --storage URL."
+                "sweep on Ray, you can also give a folder of this machine, and the URL as its storage."
             )
     if engine == LOCAL:
         if any(given is not None for given in (address, cpus, gpus, storage)):
-            raise VbsixError("--address, --cpus, --gpus and --storage are for --engine ray.")
+            raise VbsixError("address, cpus, gpus and storage are for the engine ray.")
         return None
     import_ray()  # before anything is written
     if storage is not None:
@@ -103,6 +111,11 @@ def connect(cluster: Cluster) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def connected(cluster: Cluster | None) -> AbstractContextManager[Any]:
+    """A connection to the cluster, if one is asked for. A wrong address is reported before anything is written."""
+    return nullcontext() if cluster is None else connect(cluster)
 
 
 def _require_listener(address: str) -> None:

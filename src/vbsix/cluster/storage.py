@@ -5,6 +5,7 @@ A task fetches its runs, trains them in a folder of its own, and uploads what ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -14,6 +15,9 @@ from uuid import uuid4
 from vbsix.runs.checkpoints import MANIFEST, checkpoint_steps
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import write_bytes
+
+FINISHED = re.compile(rf"([^/]+)/checkpoints/step-(\d+)/{re.escape(MANIFEST)}")
+"""The manifest of a run's checkpoint. Other files at a URL may have that name, too."""
 
 
 class StorageFailed(VbsixError):
@@ -62,11 +66,11 @@ class Storage:
             self.files.invalidate_cache()
             found = self.files.find(self.root, detail=True) if self.files.exists(self.root) else {}
             named = {path.removeprefix(self.root).lstrip("/"): info for path, info in found.items()}
-            finished = {str(PurePosixPath(name).parent) for name in named if name.endswith(f"/{MANIFEST}")}
+            manifests = list(filter(None, map(FINISHED.fullmatch, named)))
+            finished = {str(PurePosixPath(manifest[0]).parent) for manifest in manifests}
             steps: dict[str, int] = {}
-            for checkpoint in finished:
-                run, _, step = PurePosixPath(checkpoint).parts
-                steps[run] = max(steps.get(run, 0), int(step.removeprefix("step-")))
+            for manifest in manifests:
+                steps[manifest[1]] = max(steps.get(manifest[1], 0), int(manifest[2]))
             behind = {run for run in {PurePosixPath(name).parts[0] for name in named} if self._is_ahead(run, steps)}
             for name, info in named.items():
                 parts = PurePosixPath(name).parts
@@ -94,7 +98,11 @@ class Storage:
         beside = str(path.with_name(f".{path.name}.{uuid4().hex}"))
         self.files.makedirs(str(path.parent), exist_ok=True)
         self.files.pipe_file(beside, content)
-        self.files.mv(beside, str(path))
+        if _renames(self.files):
+            self.files.mv(beside, str(path))
+        else:
+            self.files.cp_file(beside, str(path))
+            self.files.rm_file(beside)
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
@@ -108,6 +116,8 @@ class Storage:
 def require_writable(url: str) -> None:
     """Refuses a URL at which no file can be written, read and removed."""
     files, root = _open(url)
+    if files.protocol == "memory":
+        raise VbsixError(f"storage {url}: tasks do not see the memory of this process; give another URL.")
     probe = f"{root}/.probe-{uuid4().hex}"
     try:
         files.makedirs(root, exist_ok=True)
@@ -115,22 +125,31 @@ def require_writable(url: str) -> None:
         written = files.cat_file(probe)
         files.rm_file(probe)
     except Exception as error:  # each file system has its own
-        raise VbsixError(f"--storage {url}: cannot be written: {_describe(error)}") from error
+        raise VbsixError(f"storage {url}: cannot be written: {_describe(error)}") from error
     if written != b"vbsix":
-        raise VbsixError(f"--storage {url}: a file that was written reads otherwise.")
+        raise VbsixError(f"storage {url}: a file that was written reads otherwise.")
 
 
 def _open(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path in it."""
+    if not url:
+        raise VbsixError("storage: the URL is empty; give one such as s3://bucket/sweep.")
     try:
         import fsspec.core
     except ImportError as error:
-        raise VbsixError(f"--storage needs the extra: pip install 'vbsix[cluster]' ({error})") from error
+        raise VbsixError(f"a storage needs the extra: pip install 'vbsix[cluster]' ({error})") from error
     try:
         files, root = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError, OSError) as error:
-        raise VbsixError(f"--storage {url}: {_describe(error)}") from error
+    except Exception as error:  # each file system has its own
+        raise VbsixError(f"storage {url}: {_describe(error)}") from error
     return files, root.rstrip("/")
+
+
+def _renames(files: Any) -> bool:
+    """Whether a file system moves files itself. The generic `mv` copies, and takes [ * ? in names for patterns."""
+    from fsspec.spec import AbstractFileSystem
+
+    return type(files).mv is not AbstractFileSystem.mv
 
 
 def _describe(error: Exception) -> str:

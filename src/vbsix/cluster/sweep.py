@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +18,7 @@ from vbsix.domains.base import Domain
 from vbsix.domains.names import BUILT_IN, FROM_FILES
 from vbsix.domains.registry import import_domain, origin_of
 from vbsix.runs.display import MessageFile
-from vbsix.runs.folder import SWEEP_FILE, Run, read_failure, resume_command, save_failure
+from vbsix.runs.folder import CONTINUE, SWEEP_FILE, Run, read_failure, resume_command, save_failure
 from vbsix.runs.sweep import Sweep, is_sweep, open_sweep, train_group, waiting_runs
 from vbsix.utilities.errors import VbsixError
 
@@ -40,21 +42,24 @@ def train_sweep_on(cluster: Cluster, sweep: Sweep, quiet: bool) -> dict[Path, Vb
     Raises:
         VbsixError: some groups could not be trained to their ends; all others are.
     """
-    require_known(sweep.runs[0].config.domain)
+    require_trainable(cluster, sweep)
     with _stored(cluster.storage, sweep) as refresh:
         outcomes = run_jobs(_jobs(cluster, sweep), cluster, quiet, refresh)
-    errors = [str(outcome) for outcome in outcomes if isinstance(outcome, VbsixError)]
+    # A task does not know the whole command that continues the sweep.
+    errors = [str(outcome).partition(CONTINUE)[0] for outcome in outcomes if isinstance(outcome, VbsixError)]
     if errors:
-        stored = f" --storage {cluster.storage}" if cluster.storage else ""
-        again = f"{resume_command(sweep.runs[0])} --engine ray{stored}"
-        raise VbsixError("\n".join([*errors, f"The other groups have ended. Continue with: {again}"]))
+        again = resume_command(sweep.runs[0], *cluster.arguments)
+        raise VbsixError("\n".join([*errors, f"The other groups have ended.{CONTINUE}{again}"]))
     return sweep.failed
 
 
-def require_known(name: str) -> None:
-    """Refuses a language that tasks cannot find."""
+def require_trainable(cluster: Cluster, sweep: Sweep) -> None:
+    """Refuses a sweep whose language or teachers tasks cannot find."""
+    name = sweep.runs[0].config.domain
     if origin_of(name) is None and name not in (*BUILT_IN, *FROM_FILES):
         raise VbsixError(f"{name}: tasks on a cluster import a language of your own by its name: give module:Class.")
+    if cluster.storage and sweep.runs[0].teachers:
+        raise VbsixError("teachers must be in a folder that all nodes share; leave out the storage.")
 
 
 def _jobs(cluster: Cluster, sweep: Sweep) -> list[Job]:
@@ -87,21 +92,30 @@ def _train_stored_group(url: str, names: Sequence[str], folder: str, number: int
     with tempfile.TemporaryDirectory() as place:
         storage = Storage(url, Path(place))
         storage.fetch(is_needed)
+        if not is_sweep(Path(place)):
+            raise VbsixError(f"{url}: holds no sweep, seen from node {os.uname().nodename}. All nodes must reach it.")
+
+        def named(text: str) -> str:
+            """A message about the sweep's own folder, not about one that is gone."""
+            return text.replace(place, folder)
 
         @contextmanager
         def observe(runs: Sequence[Run], title: str) -> Iterator[_Uploading]:
-            yield _Uploading(runs, storage)
+            yield _Uploading(runs, storage, named)
 
-        sweep = open_sweep(Path(place))
+        try:
+            sweep = open_sweep(Path(place))
+        except VbsixError as error:
+            raise VbsixError(str(error).replace(place, url)) from error
         try:
             train_group(sweep, number, observe, _domain(origin))
-        except VbsixError as error:  # names the sweep's own folder, not one that is gone
+        except VbsixError as error:
             kind = type(error) if isinstance(error, PASSING) else VbsixError
-            raise kind(str(error).replace(place, folder)) from error
+            raise kind(named(str(error))) from error
         finally:
             for run in sweep.runs:
                 if (failure := read_failure(run)) and place in str(failure):
-                    save_failure(run, VbsixError(str(failure).replace(place, folder)))
+                    save_failure(run, VbsixError(named(str(failure))))
             storage.upload()
 
 
@@ -118,13 +132,25 @@ def observe_quietly(runs: Sequence[Run], title: str) -> Iterator[MessageFile]:
 class _Uploading(MessageFile):
     """Uploads what has changed after each chunk of steps."""
 
-    def __init__(self, runs: Sequence[Run], storage: Storage):
+    def __init__(self, runs: Sequence[Run], storage: Storage, named: Callable[[str], str]):
         super().__init__(runs)
-        self.storage = storage
+        self.storage, self.named = storage, named
+
+    def on_message(self, text: str) -> None:
+        super().on_message(self.named(text))
 
     def on_progress(self, step: int) -> None:
         super().on_progress(step)
         self.storage.upload()
+
+
+def _identify(description: bytes) -> list[Any] | None:
+    """What a sweep or a run is about; None for what describes neither."""
+    try:
+        found = dict(json.loads(description))
+    except (TypeError, ValueError):
+        return None
+    return [found.get(name) for name in ("values", "runs", "config", "seeds", "data")]
 
 
 @contextmanager
@@ -136,12 +162,11 @@ def _stored(url: str | None, sweep: Sweep) -> Iterator[Callable[[], None]]:
     if url is None:
         yield lambda: None
         return
-    if sweep.runs[0].teachers:
-        raise VbsixError("--storage: teachers must be in a folder that all nodes share; leave out --storage.")
     storage = Storage(url, sweep.folder)
-    stored = storage.read(SWEEP_FILE)
-    if stored not in (None, (sweep.folder / SWEEP_FILE).read_bytes()):
-        raise VbsixError(f"--storage {url}: holds another sweep; give another URL.")
+    for name in (SWEEP_FILE, *(f"{run.folder.name}/run.json" for run in sweep.runs)):
+        there = storage.read(name)
+        if there is not None and _identify(there) != _identify((sweep.folder / name).read_bytes()):
+            raise VbsixError(f"storage {url}: holds another sweep, with another {name}; give another URL.")
     storage.fetch()
     storage.upload()
     looked = time.monotonic()

@@ -13,6 +13,9 @@ from vbsix.evaluation.report import RESAMPLES, Interval, Prediction, resample_in
 BySeed = Sequence[Sequence[Prediction]]
 """The predictions of each seed, all for the same rows."""
 
+BLOCK = 100
+"""Resamples of all rows that are held in memory at a time; divides `RESAMPLES`."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -69,11 +72,13 @@ def _resample_both(first: Float[np.ndarray, "seeds N"], second: Float[np.ndarray
     """The 95% percentile interval of the difference. Rows are the same for both runs; seeds are drawn for each."""
     chance = np.random.default_rng(0)
 
-    def draw(count: int) -> Float[np.ndarray, "RESAMPLES count"]:
+    def draw(count: int, resamples: int = RESAMPLES) -> Float[np.ndarray, "resamples count"]:
         """The share of each of `count` things in each resample."""
-        return chance.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+        return chance.multinomial(count, np.full(count, 1 / count), size=resamples) / count
 
-    rows = draw(first.shape[1])
-    accuracy, other = ((draw(len(correct)) * (rows @ correct.T)).sum(axis=1) for correct in (first, second))
+    both = np.concatenate([first, second]).T
+    blocks = [draw(len(both), BLOCK) @ both for _ in range(RESAMPLES // BLOCK)]  # memory grows with rows of one block
+    by_seed = np.split(np.concatenate(blocks), [len(first)], axis=1)
+    accuracy, other = ((draw(shares.shape[1]) * shares).sum(axis=1) for shares in by_seed)
     low, high = np.quantile(other - accuracy, [0.025, 0.975])
     return float(low), float(high)

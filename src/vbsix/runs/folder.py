@@ -357,9 +357,13 @@ def read_failure(run: Run) -> VbsixError | None:
     return VbsixError(str(read_json(file).get("reason"))) if file.exists() else None
 
 
-def resume_command(run: Run) -> str:
+CONTINUE = " Continue with: "
+"""What stands before a command that continues a run, at the end of messages."""
+
+
+def resume_command(run: Run, *arguments: str) -> str:
     """What to type to continue a run, or the sweep or the stages that it belongs to."""
     own = origin_of(run.config.domain)
     folder = run.folder.parent if is_in_sweep(run) or run.stage else run.folder
     folder = next((above for above in folder.parents if is_teaching(above)), folder)
-    return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder)])
+    return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder), *arguments])

@@ -27,7 +27,7 @@ from vbsix.runs.checkpoints import (
     load_checkpoint,
     save_checkpoint,
 )
-from vbsix.runs.folder import Best, Run, is_in_sweep, load_best, resume_command, save_best, save_failure
+from vbsix.runs.folder import CONTINUE, Best, Run, is_in_sweep, load_best, resume_command, save_best, save_failure
 from vbsix.runs.group import Group, describe_device_error, join_accuracies, lacks_memory
 from vbsix.runs.metrics import MetricsFile, PendingMetrics, Row
 from vbsix.runs.teachers import teachers_digest
@@ -211,7 +211,7 @@ def _device_errors(group: Group, state: _State) -> Iterator[None]:
         kind = VbsixError if lacks_memory(error) else DeviceFailed
         raise kind(
             f"{group.runs[0].folder}: {describe_device_error(error)} It was at step {state.step}; the checkpoints are "
-            f"intact. Continue with: {resume_command(group.runs[0])}"
+            f"intact.{CONTINUE}{resume_command(group.runs[0])}"
         ) from error
 
 

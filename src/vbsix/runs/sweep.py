@@ -115,13 +115,14 @@ def create_sweep(
     warn_about_run(sweep.runs[0], read[0])
     for run, dataset in zip(sweep.runs, read, strict=True):
         begun = (run.folder / "run.json").exists() and open_run(run.folder)  # by a call that was killed
-        if not begun or not _is_begun(begun, run):
+        if not begun or not is_same_run(begun, run):
             create_run(run, domain, words, dataset, start)
     names = [run.folder.name for run in sweep.runs]
     write_json(sweep.folder / SWEEP_FILE, {"vbsix": __version__, "values": sweep.values, "runs": names})
 
 
-def _is_begun(begun: Run, run: Run) -> bool:
+def is_same_run(begun: Run, run: Run) -> bool:
+    """Whether a run that was begun is the one that is planned."""
     there, here = ((one.config, one.seeds, one.source, one.teachers is None) for one in (begun, run))
     return there == here
 
