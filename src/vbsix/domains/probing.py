@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import Any, NamedTuple
 
-from vbsix.domains.denotations import freeze
+from vbsix.domains.denotations import close_neighbours, freeze
 from vbsix.domains.interning import guarded, step_all
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import VbsixError, shorten
@@ -195,6 +195,19 @@ def advise(
                 f"{share}, and {len(found.unchanging)} of {found.compared} examples end where they began, so perhaps "
                 f"no instruction asks for that. If none does: {remedy[0].lower()}{remedy[1:]}"
             )
+
+
+def advise_on_tolerance(domain: PythonDomain, trials: Sequence[Trial]) -> Iterator[Advice]:
+    """Which targets are so close together that a denotation may match two of them."""
+    close = close_neighbours([domain.context(trial.target) for trial in trials], domain.tolerance)
+    for place, other in sorted(close.items())[:1]:
+        one, near = trials[place], trials[other]
+        yield Advice(
+            f"{one.where}: the target {shorten(one.target)} and that of {near.where}, {shorten(near.target)}, are less "
+            f"than twice the tolerance ({domain.tolerance:g}) apart ({len(close)} such targets). Where a denotation is "
+            "near enough to both, training takes the nearest, evaluation either. Choose a smaller tolerance, or round "
+            "all targets in the same way."
+        )
 
 
 def summarise(found: Findings) -> str:
