@@ -32,7 +32,7 @@ from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
 from vbsix.parsing.loading import make_ensemble, make_parser
 from vbsix.runs.folder import Run, create_run, open_run
-from vbsix.runs.identity import domain_of
+from vbsix.runs.identity import Behaviour, domain_of
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
@@ -424,6 +424,24 @@ def test_a_run_or_a_model_whose_language_does_other_things_is_warned_of(tmp_path
             loaded = vbsix.load(tmp_path / "model.safetensors", domain=language)
         assert caplog.text.count("the same programs do not do the same any more") == 2 * warnings
         assert loaded.behaviour == behaviour
+    assert b"contexts" in (tmp_path / "model.safetensors").read_bytes()
+    replace(parser, behaviour=None).export(tmp_path / "model.safetensors")
+    assert b"contexts" not in (tmp_path / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("contexts", [["1"] * 200_000, ["1" * 2001]], ids=["many", "long"])
+def test_a_model_with_too_many_or_too_long_contexts_is_refused(tmp_path, contexts):
+    domain = PythonDomain(Sums)
+    (parser,) = make_parsers(domain, write(tmp_path / "examples.jsonl", make(40)), 1)
+    parser = replace(parser, provenance={"recipe": "", "seed": 0}, behaviour=Behaviour(tuple(contexts), "0"))
+    parser.export(tmp_path / "model.safetensors")
+
+    class Untouched(Sums):
+        def start(self, context):
+            raise AssertionError("run on contexts of a stranger's file")
+
+    with pytest.raises(VbsixError, match="not a model that `vbsix export` has written"):
+        vbsix.load(tmp_path / "model.safetensors", domain=PythonDomain(Untouched))
 
 
 def test_what_cannot_be_known_is_not_called_correct():
