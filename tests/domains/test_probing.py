@@ -155,7 +155,6 @@ def test_a_mistake_that_a_late_example_shows_ends_a_run_before_it_begins(tmp_pat
     path = tmp_path / "examples.jsonl"
     examples = [{"context": one, "instructions": ["add"], "target": one} for one in range(40)]
     path.write_text("".join(json.dumps(example) + "\n" for example in examples))
-    settings = {"data__lengths": (0,), "data__evaluation": (0,)}
-    config = tiny_config("execution-only", domain="failing", **settings)
+    config = tiny_config("execution-only", domain="failing", data__lengths=(0,), data__evaluation=(0,))
     with pytest.raises(VbsixError, match=r"jsonl:40: Failing\.denotation\(state\) raised ZeroDivisionError"):
         create_run(Run(tmp_path / "run", config, (0,), str(path)), PythonDomain(Failing))

@@ -24,7 +24,7 @@ def numbers_to_slots(text: str) -> tuple[str, list[float]]:
         VbsixError: the text already has a word like a slot, or a number is too large.
     """
     if known := _SLOT.search(text):
-        raise VbsixError(f"{shorten(text)}: {known[0]!r} stands for a number; write the number itself, or another word.")
+        raise VbsixError(f"{shorten(text)}: {known[0]!r} stands for a number; write the number, or another word.")
     numbers: list[float] = []
 
     def replace(found: re.Match[str]) -> str:
