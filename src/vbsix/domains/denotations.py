@@ -148,8 +148,8 @@ def close_neighbours(values: Sequence[Any], tolerance: float) -> dict[int, int]:
         if len(known) > 1:
             points = np.array([list(map(_to_float, numbers)) for numbers in known])
             _, neighbours = KDTree(points).query(points, k=2, p=inf)
-            for numbers, pair in zip(known, neighbours, strict=True):
-                other = next(known[one] for one in pair.tolist() if known[one] != numbers)
+            for numbers, pair in zip(known, np.asarray(neighbours).tolist(), strict=True):
+                other = next(known[one] for one in pair if known[one] != numbers)
                 if are_near(numbers, other, reach):
                     found[same[numbers]] = same[other]
     return found
