@@ -137,7 +137,7 @@ def read_problems(path: str):
                     question, numbers = numbers_to_slots(question)
                 answer = to_answer(float(row["Answer"]))
                 WordProblems().start(numbers)
-            except (ValueError, AttributeError, TypeError) as error:
+            except (ValueError, AttributeError, TypeError, vbsix.VbsixError) as error:
                 raise ValueError(f"{path}:{rows.line_num}: {error}") from None
             yield {"id": number, "context": numbers, "instructions": [question.lower()], "target": answer}
 

@@ -175,6 +175,15 @@ def raises(self, state, token):
     return self.nothing
 
 
+def fails_in_the_dark(method):
+    """A method that raises an error after the context of the fortieth line only."""
+
+    def call(self, state):
+        return [1][state.lamps[:2].count("dark")] and getattr(Lamps, method)(self, state)
+
+    return call
+
+
 def change(**members):
     return type("Lamps", (Lamps,), members)
 
@@ -183,6 +192,7 @@ def lines(**changes):
     return [{**example, **changes} for example in EXAMPLES]
 
 
+FORTY = [EXAMPLES[number % 9] | {"id": number} for number in range(39)] + [EXAMPLES[0] | {"context": ["off", "dark"]}]
 MISTAKES = {
     "commands longer than allowed": (
         change(max_tokens_per_instruction=1),
@@ -254,6 +264,16 @@ MISTAKES = {
         KeepsTheContext,
         EXAMPLES,
         "start or step changed the context",
+    ),
+    "a denotation that raises in the fortieth line": (
+        change(denotation=fails_in_the_dark("denotation")),
+        FORTY,
+        "examples.jsonl:40: Lamps.denotation(state) raised IndexError: list index out of range",
+    ),
+    "a count that raises in the fortieth line": (
+        change(instructions_done=fails_in_the_dark("instructions_done")),
+        FORTY,
+        "examples.jsonl:40: Lamps.instructions_done(state) raised IndexError: list index out of range",
     ),
     "states that are lists": (
         change(start=lambda self, context: list(context)),

@@ -23,16 +23,16 @@ import vbsix
 from vbsix import PythonDomain, VbsixError
 from vbsix.api import choose_config
 from vbsix.config.schema import override, to_settings
-from vbsix.data.dataset import load_dataset, warn_about, warn_about_words
+from vbsix.data.dataset import examine, load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.words import UtteranceVectors
-from vbsix.domains.denotations import TOLERANCE, Denotations, freeze, is_match
+from vbsix.domains.denotations import TOLERANCE, Denotations, close_neighbours, freeze, is_match
 from vbsix.domains.no_ops import without_no_ops
 from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
 from vbsix.parsing.loading import make_ensemble, make_parser
 from vbsix.runs.folder import Run, create_run, open_run
-from vbsix.runs.identity import domain_of
+from vbsix.runs.identity import Behaviour, domain_of
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
@@ -154,6 +154,27 @@ def test_the_nearest_target_counts():
     assert [numbers.find(value) for value in (1.003, 1.049)] == [-1, targets[5]]
 
 
+def test_huge_numbers_are_compared_and_nan_is_refused():
+    huge = 10**400
+    pairs = [(1e305, 1e301), (huge, 1e305), (huge, huge + 1), (math.inf, 1e308), (math.inf, -math.inf)]
+    assert not any(is_match(one, other, 0.01) or is_match(other, one, 0.01) for one, other in pairs)
+    assert is_match(math.inf, math.inf, 0.01) and is_match(huge, huge, 0.01) and is_match(1e305, int(1e305), 0.01)
+    for value in (math.inf, 1.5, 3):
+        with pytest.raises(VbsixError, match="NaN equals nothing"):
+            is_match([math.nan], [value], 0.01)
+    numbers = Denotations(0.01)
+    targets = [numbers.number_target([one, 3.33])[0] for one in (1e305, 1e301, huge)]
+    assert [numbers.find([one, 3.331]) for one in (1e305, 1e301, huge, 1e302)] == [*targets, -1]
+
+
+def test_targets_that_a_denotation_may_both_match_are_found():
+    assert close_neighbours([3.33, 3.5, 3.333, 3.5], 0.01) == {0: 2, 2: 0}
+    assert close_neighbours([round(0.01 * one, 2) for one in range(-500, 500)], 0.005) == {}, "all rounded alike"
+    assert close_neighbours([[1, "a"], [1.001, "b"], [1.001, "a"], 1.001], 0.01) == {0: 2, 2: 0}
+    assert close_neighbours([*range(9), 1e305, 1e304, 10**400, True, "3", None], 1e-6) == {}
+    assert close_neighbours([3.33, 3.33, 3.33 + 1e-9], 0.01) == {}, "one target"
+
+
 class Thirds(Sums):
     """Its denotations are thirds."""
 
@@ -174,6 +195,17 @@ def test_targets_within_the_tolerance_are_matched_whenever_they_are_read():
     assert matched(domain.parse_target("3.67")) == [False, True, False]  # 11/3 was met before
     assert matched(domain.parse_target("3.5")) == [False, False, False]
     assert domain.is_right("3.3333", "3.33") and not domain.is_right("3.3333", "3.35")
+
+
+def test_targets_that_are_too_close_for_the_tolerance_are_warned_of(tmp_path):
+    lines = [{"context": 9, "instructions": ["add"], "target": target} for target in (3.33, 3.67, 3.333)]
+    path, domain = write(tmp_path / "close.jsonl", lines), PythonDomain(Thirds)
+    told = [one.text for one in examine(domain, read_json_lines(path, domain))[1]]
+    (close,) = [text for text in told if "tolerance" in text]
+    assert close.startswith(f"{path}:1: the target '3.33' and that of {path}:3, '3.333', are less than twice")
+    assert "(2 such targets)" in close
+    matched = domain.matches(domain.expand(domain.start(domain.parse_world("9"), 1))[0][0], domain.parse_target("3.33"))
+    assert domain.is_right(str(10 / 3), "3.33") and not matched, "what is warned of"
 
 
 def test_programs_in_lines_may_reach_the_target_within_the_tolerance(tmp_path):
@@ -392,6 +424,24 @@ def test_a_run_or_a_model_whose_language_does_other_things_is_warned_of(tmp_path
             loaded = vbsix.load(tmp_path / "model.safetensors", domain=language)
         assert caplog.text.count("the same programs do not do the same any more") == 2 * warnings
         assert loaded.behaviour == behaviour
+    assert b"contexts" in (tmp_path / "model.safetensors").read_bytes()
+    replace(parser, behaviour=None).export(tmp_path / "model.safetensors")
+    assert b"contexts" not in (tmp_path / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("contexts", [["1"] * 200_000, ["1" * 2001]], ids=["many", "long"])
+def test_a_model_with_too_many_or_too_long_contexts_is_refused(tmp_path, contexts):
+    domain = PythonDomain(Sums)
+    (parser,) = make_parsers(domain, write(tmp_path / "examples.jsonl", make(40)), 1)
+    parser = replace(parser, provenance={"recipe": "", "seed": 0}, behaviour=Behaviour(tuple(contexts), "0"))
+    parser.export(tmp_path / "model.safetensors")
+
+    class Untouched(Sums):
+        def start(self, context):
+            raise AssertionError("run on contexts of a stranger's file")
+
+    with pytest.raises(VbsixError, match="not a model that `vbsix export` has written"):
+        vbsix.load(tmp_path / "model.safetensors", domain=PythonDomain(Untouched))
 
 
 def test_what_cannot_be_known_is_not_called_correct():

@@ -13,6 +13,7 @@ from vbsix import PythonDomain
 from vbsix.domains import probing
 from vbsix.domains.probing import Trial, advise, probe, summarise
 from vbsix.runs.folder import Run, create_run
+from vbsix.utilities.errors import VbsixError
 
 
 class Counter:
@@ -72,6 +73,23 @@ def test_examples_that_ask_for_no_change_cannot_be_answered_without_such_command
     assert advice(make_trials(9), skips_no_ops=True) == []
 
 
+@pytest.mark.parametrize("limit", [0.0, 1e9])
+def test_that_no_example_asks_for_no_change_is_said_only_if_all_were_compared(monkeypatch, limit):
+    monkeypatch.setattr(probing, "COMPARING", limit)
+    assert len(advice(make_trials(9))) == len(advice(make_trials(9, instructions=2))) == (limit > 0)
+
+
+def test_the_examples_that_are_compared_are_random_and_take_their_own_time(monkeypatch):
+    clock = itertools.count()
+    monkeypatch.setattr(probing.time, "monotonic", lambda: next(clock) / 100)
+    trials = make_trials(500) + make_trials(500, added=0)
+    found = probe(PythonDomain(Counter), trials)
+    assert 90 <= found.compared <= 100 * probing.COMPARING
+    assert 20 < len(found.unchanging) < 80 and found.searched > 40
+    (refused,) = advise(PythonDomain(Counter), trials, found, skips_no_ops=True)
+    assert f"(at least {len(found.unchanging)} examples)" in refused.text
+
+
 def test_all_targets_are_compared_with_the_denotations_in_kind():
     trials = make_trials(2000)
     odd = Trial("3", 1, '["four"]', "file:odd")
@@ -127,3 +145,16 @@ def test_a_run_begins_with_this_advice(tmp_path, caplog, skips, told):
     with caplog.at_level(logging.WARNING, "vbsix"):
         create_run(Run(tmp_path / "run", config, (0,), str(path)), PythonDomain(Counter))
     assert told in caplog.text
+
+
+def test_a_mistake_that_a_late_example_shows_ends_a_run_before_it_begins(tmp_path):
+    class Failing(Counter):
+        def denotation(self, state):
+            return state[0] / (state[0] != 39)
+
+    path = tmp_path / "examples.jsonl"
+    examples = [{"context": one, "instructions": ["add"], "target": one} for one in range(40)]
+    path.write_text("".join(json.dumps(example) + "\n" for example in examples))
+    config = tiny_config("execution-only", domain="failing", data__lengths=(0,), data__evaluation=(0,))
+    with pytest.raises(VbsixError, match=r"jsonl:40: Failing\.denotation\(state\) raised ZeroDivisionError"):
+        create_run(Run(tmp_path / "run", config, (0,), str(path)), PythonDomain(Failing))

@@ -17,7 +17,7 @@ from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_ab
 from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import UtteranceVectors, Words, load_vectors, load_words, random_words
 from vbsix.domains.base import Domain
-from vbsix.domains.probing import Advice, Trial, advise, probe, summarise
+from vbsix.domains.probing import Advice, Trial, advise, advise_on_tolerance, probe, summarise
 from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import is_built_in
 from vbsix.utilities.errors import UnknownName, VbsixError
@@ -292,7 +292,8 @@ def examine(domain: Domain, rows: Sequence[Row], *, skips_no_ops: bool = False) 
         return "", []
     trials = [Trial(str(row.worlds[0]), len(row.utterances), str(row.worlds[-1]), row.origin) for row in rows]
     found = probe(domain, trials)
-    return summarise(found), list(advise(domain, trials, found, skips_no_ops=skips_no_ops))
+    advice = *advise(domain, trials, found, skips_no_ops=skips_no_ops), *advise_on_tolerance(domain, trials)
+    return summarise(found), list(advice)
 
 
 def share_cut(rows: Sequence[Row], most: int, words: Words | None = None) -> float:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.spatial import KDTree
 
 from vbsix.utilities.errors import VbsixError
 
 TOLERANCE = 1e-6
 """How far a number in a denotation may be from the target's, unless the language says otherwise."""
 MOST = 1e300
-"""Larger numbers with fractions count as this one."""
+"""Larger numbers count as this one where the nearest target is looked for."""
 Number = int | float
 
 
@@ -92,8 +93,8 @@ class Denotations:
             self._lists[shape] = np.array([list(map(_to_float, known)) for known in targets]), list(targets)
         array, known = self._lists[shape]
         distances = np.abs(array - list(map(_to_float, numbers))).max(axis=1)
-        nearest = known[int(np.argmin(distances))]
-        return targets[nearest] if are_near(numbers, nearest, self.tolerance) else -1
+        nearest = [known[place] for place in np.flatnonzero(distances == distances.min())]  # several beyond MOST
+        return next((targets[one] for one in nearest if are_near(numbers, one, self.tolerance)), -1)
 
 
 def freeze(value: Any, tolerance: float = TOLERANCE) -> Hashable:
@@ -110,8 +111,7 @@ def freeze(value: Any, tolerance: float = TOLERANCE) -> Hashable:
     if isinstance(value, dict):
         return frozenset((name, freeze(item, tolerance)) for name, item in value.items())
     if isinstance(value, float):
-        if value != value:
-            raise VbsixError("NaN equals nothing, not even itself")
+        _refuse_nan(value)
         unit = tolerance / 10
         if not isfinite(value) or not unit or not isfinite(value / unit):
             return value
@@ -131,6 +131,30 @@ def are_near(numbers: Sequence[Number], others: Sequence[Number], tolerance: flo
     return all(_distance(one, other) <= tolerance for one, other in zip(numbers, others, strict=True))
 
 
+def close_neighbours(values: Sequence[Any], tolerance: float) -> dict[int, int]:
+    """Which values are so near to another one that a denotation may match both, each with its nearest neighbour.
+
+    Both are places in `values`, which are different. Values that `freeze` makes equal are one target.
+    """
+    places: dict[Hashable, dict[tuple[Number, ...], int]] = {}
+    for place in {freeze(value, tolerance): place for place, value in reversed([*enumerate(values)])}.values():
+        shape, numbers = split(values[place])
+        if numbers:
+            places.setdefault(shape, {})[numbers] = place
+    found: dict[int, int] = {}
+    reach = 2 * tolerance * (1 - 1e-6)  # rounded values are at twice the tolerance from each other, or a hair below
+    for same in places.values():
+        known = list(same)
+        if len(known) > 1:
+            points = np.array([list(map(_to_float, numbers)) for numbers in known])
+            _, neighbours = KDTree(points).query(points, k=2, p=inf)
+            for numbers, pair in zip(known, np.asarray(neighbours).tolist(), strict=True):
+                other = next(known[one] for one in pair if known[one] != numbers)
+                if are_near(numbers, other, reach):
+                    found[same[numbers]] = same[other]
+    return found
+
+
 def split(value: Any) -> tuple[Hashable, tuple[Number, ...]]:
     """JSON as a shape, which is what `freeze` gives without the numbers, and the numbers in it."""
     numbers: list[Number] = []
@@ -141,6 +165,7 @@ def _shape(value: Any, numbers: list[Number]) -> Hashable:
     if isinstance(value, bool):
         return bool, value
     if isinstance(value, int | float):
+        _refuse_nan(value)
         numbers.append(value)
         return float
     if isinstance(value, list | tuple):
@@ -154,9 +179,18 @@ def _has_fraction(numbers: Sequence[Number]) -> bool:
     return any(isinstance(one, float) and not one.is_integer() for one in numbers)
 
 
+def _refuse_nan(number: Number) -> None:
+    if number != number:
+        raise VbsixError("NaN equals nothing, not even itself")
+
+
 def _distance(one: Number, other: Number) -> Number:
-    is_exact = isinstance(one, int) and isinstance(other, int)
-    return abs(one - other) if is_exact else abs(_to_float(one) - _to_float(other))
+    if one == other:  # also infinity
+        return 0
+    try:
+        return abs(one - other)
+    except OverflowError:  # an integer beyond all numbers with fractions
+        return inf
 
 
 def _to_float(number: Number) -> float:

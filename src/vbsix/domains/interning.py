@@ -5,7 +5,8 @@ from __future__ import annotations
 import sysconfig
 import traceback
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -143,6 +144,15 @@ def step_all(language: Any, tokens: Collection[str], state: Any, use: Callable[[
     except Exception as error:  # whatever the user's own methods do
         raise failure(language, call, error, state) from error
     return used
+
+
+@contextmanager
+def guarded(language: Any, call: str, state: Any = None) -> Iterator[None]:
+    """Has an error of a user's method name the method, and what it was called with."""
+    try:
+        yield
+    except Exception as error:
+        raise failure(language, call, error, state) from error
 
 
 def failure(language: Any, call: str, error: Exception, state: Any = None) -> VbsixError:

@@ -10,13 +10,15 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any, NamedTuple
 
-from vbsix.domains.denotations import freeze
-from vbsix.domains.interning import step_all
+from vbsix.domains.denotations import close_neighbours, freeze
+from vbsix.domains.interning import guarded, step_all
 from vbsix.domains.python import PythonDomain
-from vbsix.utilities.errors import shorten
+from vbsix.utilities.errors import VbsixError, shorten
 
 SEARCHED = 48
 """Examples that are searched for."""
@@ -25,6 +27,8 @@ CONFIRMED = 12
 BEAM = 128
 SECONDS = 5.0
 """Time for all searches together."""
+COMPARING = 1.0
+"""Of that, the time for comparing targets with the denotations that their examples begin with."""
 FEW_REACHED = 0.5
 """Below this share of targets that a random search reaches, learning may not begin."""
 MANY_NO_OPS = 0.1
@@ -59,7 +63,9 @@ class Findings:
     no_ops: int = 0
     """Commands after which the denotation is what it was before."""
     unchanging: list[Trial] = field(default_factory=list)
-    """Examples whose target is the denotation that they begin with."""
+    """Examples whose target is the denotation that they begin with, among those that were compared."""
+    compared: int = 0
+    """How many examples there was time to compare, chosen at random."""
     most_done: int = 0
     most_done_later: int = 0
     """With twice as many tokens per instruction."""
@@ -86,7 +92,7 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     """Searches for some of the examples, chosen at random, and for some whose targets are unlike what that meets."""
     chance, found = random.Random(seed), Findings()
     end = time.monotonic() + SECONDS
-    found.unchanging = list(_unchanging(domain, trials, end - SECONDS / 2))
+    _compare(domain, trials, random.Random(seed), found, end - SECONDS + COMPARING)
     chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
     _search_all(domain, chosen, chance, found, end)
     kinds = {trial.target: _kind(domain.context(trial.target)) for trial in trials}
@@ -99,7 +105,8 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     for trial in found.missed_alike[:CONFIRMED]:
         later = Findings()
         try:
-            length = _search(domain, trial, chance, later, 2 * limit, end)
+            with _naming(trial):
+                length = _search(domain, trial, chance, later, 2 * limit, end)
         except TimeoutError:
             break
         found.reached_later += length > trial.instructions * limit
@@ -166,26 +173,41 @@ def advise(
             f"{missed[0].where}. If its target can be reached, use a larger beam (--set search.beam=256), examples "
             "with fewer instructions, shorter commands, or fewer valid tokens."
         )
+    is_complete = found.compared == len(trials)
     if skips_no_ops:
         if refused := [trial for trial in found.unchanging if trial.instructions == 1]:
+            least = "" if is_complete else "at least "
             yield Advice(
                 f"{refused[0].where}: the target is what the context gives already, and search.skip_no_ops=true leaves "
-                f"out commands that change nothing ({len(refused)} examples). They cannot be answered: leave them out, "
-                "or set search.skip_no_ops=false."
+                f"out commands that change nothing ({least}{len(refused)} examples). They cannot be answered: "
+                "leave them out, or set search.skip_no_ops=false."
             )
     elif found.no_ops >= MANY_NO_OPS * found.commands:
         share = f"{name}: {found.no_ops / found.commands:.0%} of the commands that were tried change nothing"
         remedy = "Let step return None for them, or try search.skip_no_ops=true, which leaves them out."
-        if shortest == 1 and not any(trial.instructions == 1 for trial in found.unchanging):
+        if shortest == 1 and is_complete and not any(trial.instructions == 1 for trial in found.unchanging):
             yield Advice(
                 f"{share}, and no example of one instruction asks for that. They can make spurious programs easy to "
                 f"find. {remedy}"
             )
-        elif shortest > 1 and len(found.unchanging) < MANY_NO_OPS * len(trials):
+        elif shortest > 1 and len(found.unchanging) < MANY_NO_OPS * found.compared:
             yield Advice(
-                f"{share}, and {len(found.unchanging)} of {len(trials)} examples end where they began, so perhaps no "
-                f"instruction asks for that. If none does: {remedy[0].lower()}{remedy[1:]}"
+                f"{share}, and {len(found.unchanging)} of {found.compared} examples end where they began, so perhaps "
+                f"no instruction asks for that. If none does: {remedy[0].lower()}{remedy[1:]}"
             )
+
+
+def advise_on_tolerance(domain: PythonDomain, trials: Sequence[Trial]) -> Iterator[Advice]:
+    """Which targets are so close together that a denotation may match two of them."""
+    close = close_neighbours([domain.context(trial.target) for trial in trials], domain.tolerance)
+    for place, other in sorted(close.items())[:1]:
+        one, near = trials[place], trials[other]
+        yield Advice(
+            f"{one.where}: the target {shorten(one.target)} and that of {near.where}, {shorten(near.target)}, are less "
+            f"than twice the tolerance ({domain.tolerance:g}) apart ({len(close)} such targets). Where a denotation is "
+            "near enough to both, training takes the nearest, evaluation either. Choose a smaller tolerance, or round "
+            "all targets in the same way."
+        )
 
 
 def summarise(found: Findings) -> str:
@@ -196,15 +218,43 @@ def summarise(found: Findings) -> str:
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
 
 
-def _unchanging(domain: PythonDomain, trials: Sequence[Trial], end: float) -> Iterator[Trial]:
-    """The examples whose target is the denotation that they begin with, as far as there is time."""
-    language = domain.language
-    for trial in trials:
+def _compare(domain: PythonDomain, trials: Sequence[Trial], chance: random.Random, found: Findings, end: float) -> None:
+    """Finds the examples whose target is the denotation that they begin with, as far as there is time."""
+    unchanging = []
+    for place in chance.sample(range(len(trials)), len(trials)):
         if time.monotonic() > end:
-            return
-        first = language.denotation(language.start(domain.context(trial.context)))
+            break
+        trial = trials[place]
+        with _naming(trial):
+            _, first = _begin(domain, trial)
+        found.compared += 1
         if domain.is_match(first, domain.context(trial.target)):
-            yield trial
+            unchanging.append(place)
+    found.unchanging = [trials[place] for place in sorted(unchanging)]
+
+
+def _begin(domain: PythonDomain, trial: Trial) -> tuple[Any, Any]:
+    """The first state of an example, and its denotation."""
+    context = domain.context(trial.context)
+    with guarded(domain.language, f"start({shorten(trial.context)})"):
+        start = domain.language.start(context)
+    return start, _denote(domain, start)
+
+
+def _denote(domain: PythonDomain, state: Any) -> Any:
+    with guarded(domain.language, "denotation(state)", state):
+        denotation = domain.language.denotation(state)
+        freeze(denotation)  # raises where nothing can equal it
+        return denotation
+
+
+@contextmanager
+def _naming(trial: Trial) -> Iterator[None]:
+    """Has the message about a mistake in the language begin with the example that shows it."""
+    try:
+        yield
+    except VbsixError as error:
+        raise VbsixError(f"{trial.where}: {error}") from error
 
 
 def _search_all(
@@ -213,7 +263,8 @@ def _search_all(
     """Searches for examples, as far as there is time."""
     for trial in trials:
         try:
-            length = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
+            with _naming(trial):
+                length = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
         except TimeoutError:
             return
         found.searched += 1
@@ -230,20 +281,26 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
         TimeoutError: it has not ended in time.
     """
     language, target = domain.language, domain.context(trial.target)
-    denotation = functools.cache(lambda state: freeze(language.denotation(state)))
-    is_match = functools.cache(lambda state: domain.is_match(language.denotation(state), target))
-    start = language.start(domain.context(trial.context))
-    found.sample = language.denotation(start) if found.sample is None else found.sample
+    denotation = functools.cache(lambda state: freeze(_denote(domain, state)))
+    is_match = functools.cache(lambda state: domain.is_match(_denote(domain, state), target))
+    start, first = _begin(domain, trial)
+    found.sample = first if found.sample is None else found.sample
     beam: dict[Any, Any] = {start: denotation(start)}
     """States, each with the denotation before the command at hand."""
+
+    def count(state: Any) -> tuple[Any, int]:
+        hash(state)  # raises here, where the token is known
+        return state, index(language.instructions_done(state))
+
     for length in range(1, trial.instructions * limit + 1):
         successors: dict[Any, Any] = {}
         hit = False
         for state, before in beam.items():
             if time.monotonic() > end:
                 raise TimeoutError
-            done_before = language.instructions_done(state)
-            counted = step_all(language, domain.tokens, state, lambda after: (after, language.instructions_done(after)))
+            with guarded(language, "instructions_done(state)", state):
+                done_before = index(language.instructions_done(state))
+            counted = step_all(language, domain.tokens, state, count)
             for token, (after, done) in counted.items():
                 found.valid[token] += 1
                 if done <= done_before:
@@ -252,7 +309,7 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
                 found.no_ops += denotation(after) == before
-                found.kinds.add(_kind(language.denotation(after)))
+                found.kinds.add(_kind(_denote(domain, after)))
                 if done < trial.instructions:
                     successors.setdefault(after, denotation(after))
                 hit |= done == trial.instructions and is_match(after)

@@ -97,7 +97,8 @@ class PythonDomain(Domain):
         self._contexts: dict[int, str] = {}
         self._context_numbers: dict[str, int] = {}
         self._next_context = 0
-        self._denotations = Denotations(getattr(language, "tolerance", TOLERANCE))
+        self.tolerance = getattr(language, "tolerance", TOLERANCE)
+        self._denotations = Denotations(self.tolerance)
         self._targets: dict[int, Any] = {}
         self._tables: dict[int, StateTable] = {}
         self._current: dict[int, int] = {}
@@ -168,7 +169,7 @@ class PythonDomain(Domain):
 
     def is_match(self, denotation: Any, target: Any) -> bool:
         """Whether a denotation equals a target."""
-        return is_match(denotation, target, self._denotations.tolerance)
+        return is_match(denotation, target, self.tolerance)
 
     def is_right(self, reached: str, target: str) -> bool:
         return reached == target or self.is_match(_from_json(reached), _from_json(target))

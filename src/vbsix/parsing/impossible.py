@@ -37,17 +37,19 @@ understood."""
 MOST_KEPT = 4096
 """With how many meanings the memory of a parser is full, and begins afresh."""
 
-OTHER_COLOURS = ("black", "brown", "gray", "grey", "pink", "white")
-"""Colours that the worlds do not have; alchemy has brown."""
+COLOURS = {"black", "gray", "grey", "pink", "white", *NAMES.values(), *ALCHEMY_NAMES.values()}
+"""Names of colours; each domain lacks some."""
 ORDINALS = {
     word: number
     for number, words in enumerate(("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th"), start=1)
     for word in words.split()
 }
 _FIGURE = re.compile(
-    rf"\b({'|'.join(ORDINALS)})\b(?! (?:step|move|turn|action|command|instruction))"
+    rf"\b({'|'.join(ORDINALS)})\b(?! (?:step|move|turn|action|command|instruction|swap|change|time))"
     r"|\b(?:figure|shape|object|item|image|position|place|spot)s? ([1-9])\b"
 )
+_EXCLUDED = re.compile(r"\b(?:not|except|without|instead of|unlike|than)(?: \w+){1,5}")
+"""What these words exclude need not be there: `not the red one`."""
 
 
 # What the words name.
@@ -56,7 +58,7 @@ _FIGURE = re.compile(
 def missing(domain: str, text: str, before: str, after: str) -> str | None:
     """What an instruction names that is neither in its world nor in the one after its command, as a reason."""
     find = _MISSING.get(base_name(domain))
-    return find and find(text.lower(), cells(before), cells(after))
+    return find and find(_EXCLUDED.sub("", text.lower()), cells(before), cells(after))
 
 
 def _missing_person(text: str, before: Sequence[str], after: Sequence[str]) -> str | None:
@@ -75,7 +77,7 @@ def _missing_liquid(text: str, before: Sequence[str], after: Sequence[str]) -> s
 
 
 def _missing_colour(text: str, names: Mapping[str, str], there: Sequence[str]) -> str | None:
-    letters = {name: "?" for name in OTHER_COLOURS} | _letters(names)
+    letters = dict.fromkeys(COLOURS, "?") | _letters(names)
     named = [word for word in re.findall(r"[a-z]+", text) if word in letters]
     return next((name for name in named if letters[name] not in "".join(there)), None)
 

@@ -222,6 +222,8 @@ class Parser:
     def export(self, path: str | Path, half: bool = False, *, critic: bool = False) -> None:
         """Writes the model as one file from which `vbsix.load` makes the same parser.
 
+        The model of a language in plain Python holds up to four contexts of the training data: see `behaviour`.
+
         Args:
             path: a file, by custom `*.safetensors`.
             half: numbers of half the precision, in a file of half the size.

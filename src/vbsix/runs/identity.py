@@ -64,6 +64,9 @@ def read_identity(saved: Mapping[str, Any]) -> Identity:
     behaviour = saved.get("behaviour")
     if behaviour is not None:
         behaviour = Behaviour(tuple(map(str, behaviour["contexts"])), str(behaviour["digest"]))
+        # A stranger's model may have others. The language of whoever loads it must not be run on them.
+        if len(behaviour.contexts) > WALKED or any(len(text) > LONGEST for text in behaviour.contexts):
+            raise ValueError(f"more than {WALKED} contexts, or one of more than {LONGEST} characters")
     return Identity(tuple(saved.get("tokens", ())), spec, saved.get("max_tokens_per_instruction"), behaviour)
 
 
