@@ -373,7 +373,7 @@ function drawSettings() {
 }
 
 const WHERE = {
-  test: "on test data, which neither trained nor chose it",
+  test: "on new examples",
   dev: "on dev data, which did not train it, but may have helped to choose it",
 };
 const percent = (value) => `${Math.round(100 * value)}%`;
