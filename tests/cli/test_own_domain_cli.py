@@ -205,6 +205,8 @@ def test_a_step_that_raises_ends_a_run_with_one_message(here, vbsix):
     path = write(here / "late.jsonl", *examples(0, 40), *examples(12, 24))
     ended = vbsix("train", "own_sums:Sums", *TINY, f"--data={path}", "--out=unlucky")
     assert ended.code == 2
-    assert ended.err.startswith("error: Sums.step(state, 'one') raised RuntimeError: thirteen is bad luck (")
+    assert ended.err.startswith(
+        f"error: {path}:59: Sums.step(state, 'one') raised RuntimeError: thirteen is bad luck ("
+    )
     assert "own_sums.py:17). The state: (13" in ended.err
     assert "Traceback" not in ended.err

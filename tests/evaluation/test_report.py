@@ -35,7 +35,7 @@ class Scripted(Parser):
         object.__setattr__(self, "asked", [])
         object.__setattr__(self, "domain", get_domain("tangrams"))
 
-    def parse_many(self, requests, best=1):
+    def parse_many(self, requests, best=1, explain=False):
         self.asked.extend(requests)
         return [parsed(worlds) for worlds in self.answers]
 

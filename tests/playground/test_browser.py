@@ -721,7 +721,7 @@ def test_at_a_zoom_of_200_percent_and_in_forced_colours_nothing_is_lost(page):
 
 def test_the_documentation_needs_nothing_from_elsewhere(page):
     page.goto("/docs")
-    for path in ("models", "random", "parse", "search", "explain", "attention", "feedback"):
+    for path in ("models", "random", "parse", "search", "attention", "feedback"):
         expect(page.get_by_role("heading", name=f"/api/{path}")).to_be_visible()
     page.set_viewport_size({"width": 360, "height": 740})
     found = Axe().run(page)

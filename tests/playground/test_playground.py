@@ -261,9 +261,7 @@ def test_models_say_where_they_come_from(server):
 def test_built_in_models_say_how_good_they_are_on_test(domain):
     (model,) = load_models([find_model(domain)]).values()
     card = (PRETRAINED / f"{domain}.md").read_text(encoding="utf-8")
-    _, _, after_3, after_5 = (
-        next(line for line in card.splitlines() if line.startswith("| test")).strip("| ").split("|")
-    )
+    *_, after_3, after_5 = next(line for line in card.splitlines() if line.startswith("| test")).strip("| ").split("|")
     stated = {"3": float(after_3), "5": float(after_5)}
     assert model.accuracy_split == "test"
     assert {length: round(100 * model.accuracy[length], 1) for length in stated} == stated

@@ -320,7 +320,7 @@ def test_prior_work_s_examples_have_one_and_two_instructions(tmp_path, faked):
     assert (found.code, found.err) == (0, "")
     assert read_result(tmp_path, f"{NAME}+prior-work")["config"]["data"]["split"] == "train-orig"
     assert (
-        "| tangrams | vbsix | stochastic | prior-work | 1 | 600.0 | 600.0 |"
+        "| tangrams | vbsix | stochastic | prior-work, changed | 1 | 600.0 | 600.0 |"
         in (tmp_path / "synthetic-prior-work.md").read_text()
     )
     folder = tmp_path / "data"
