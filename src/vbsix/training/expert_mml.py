@@ -12,7 +12,7 @@ from vbsix.training.taught_mml import weigh_by
 
 def expert_mml_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
     """The expert searches, and learns from what it finds by MML; so does the policy, with its own probabilities."""
-    assert context.heads.expert is not None
+    assert context.heads.expert is not None and context.frozen.expert is not None
     found = search_example(context, context.frozen.expert, None)
     loss, metrics = policy_loss(context, context.heads.policy, weigh_by_policy(context, found))
     expert_loss, _ = policy_loss(context, context.heads.expert, found)
