@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial import KDTree
 
 from vbsix.utilities.errors import VbsixError
 
@@ -136,6 +135,8 @@ def close_neighbours(values: Sequence[Any], tolerance: float) -> dict[int, int]:
 
     Both are places in `values`, which are different. Values that `freeze` makes equal are one target.
     """
+    from scipy.spatial import KDTree  # slow to import, and only checks of data need it
+
     places: dict[Hashable, dict[tuple[Number, ...], int]] = {}
     for place in {freeze(value, tolerance): place for place, value in reversed([*enumerate(values)])}.values():
         shape, numbers = split(values[place])
