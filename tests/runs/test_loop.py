@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
-import os
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from training.tiny import LOOP_CONFIG, LOOP_SEEDS, Watcher, outcome, run_tiny, tiny_config
+from training.tiny import LOOP_CONFIG, LOOP_SEEDS, Watcher, fill_disk, outcome, run_tiny, tiny_config
 
 from vbsix.config.schema import Config
 from vbsix.domains.registry import get_domain
@@ -227,16 +225,7 @@ def test_a_device_that_fails_is_one_message_and_the_run_continues(finished, tmp_
 
 
 def test_a_disk_that_fills_up_stops_the_run_and_spares_the_checkpoint(finished, tmp_path, monkeypatch):
-    sync, calls = os.fsync, 0
-
-    def fills_up(descriptor):
-        nonlocal calls
-        calls += 1
-        if calls > 10:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fills_up)
+    fill_disk(monkeypatch, after=10)
     with pytest.raises(OSError, match=r"No space left on device: .*step-00000009"):
         run_loop(tmp_path / "run")
     monkeypatch.undo()

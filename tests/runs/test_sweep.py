@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import shutil
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ import optax
 import pytest
 from rich.console import Console
 from runs.sums import MOST, WORDS, Sums, write_sums
-from training.tiny import LOOP_CONFIG, Watcher, outcome
+from training.tiny import LOOP_CONFIG, Watcher, fill_disk, outcome
 
 import vbsix
 from vbsix.cli.sweep import accuracy_table
@@ -304,16 +302,7 @@ def test_a_run_that_diverges_alone_in_its_group_does_not_stop_the_others_either(
 def test_a_disk_that_fills_up_stops_a_sweep_and_nothing_is_lost(swept, tmp_path, monkeypatch):
     sweep = plan_sweep(tmp_path / "sweep", QUICK, VALUES, (0, 1), "synthetic")
     create_sweep(sweep)
-    sync, calls = os.fsync, 0
-
-    def fills_up(descriptor):
-        nonlocal calls
-        calls += 1
-        if calls > 25:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fills_up)
+    fill_disk(monkeypatch, after=25)
     with pytest.raises(OSError, match="No space left on device") as raised:
         train_sweep(sweep, unseen)
     assert str(sweep.folder) in raised.value.filename

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
 from training.tiny_config import SETTINGS, tiny_config
 
 from vbsix.config.schema import Config, override
@@ -88,3 +91,17 @@ def outcome(folder: Path) -> dict[str, str]:
     newest = max((folder / "checkpoints").glob("step-*"))
     hashes = {path.name: sha256(path.read_bytes()).hexdigest() for path in newest.glob("*.safetensors")}
     return {**hashes, "metrics": (folder / "metrics.jsonl").read_text()}
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Lets the disk be full once some files were written."""
+    sync, calls = os.fsync, 0
+
+    def fills_up(descriptor):
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fills_up)
