@@ -10,11 +10,12 @@ from training.tiny import LOOP_CONFIG, LOOP_SEEDS, LOOP_SETTINGS, outcome
 
 import vbsix
 from vbsix import UnknownName, VbsixError
-from vbsix.api import TrainedRun, choose_config, new_folder
+from vbsix.api import TrainedRun
+from vbsix.config.choosing import choose_config
 from vbsix.config.presets import METHODS, QUICK, RECIPES, preset
 from vbsix.config.schema import Config, override
 from vbsix.config.toml import to_toml
-from vbsix.runs.folder import open_run
+from vbsix.runs.folder import new_folder, open_run
 from vbsix.runs.loop import Interrupted
 
 pytestmark = pytest.mark.integration

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vbsix.api import choose_config
+from vbsix.config.choosing import choose_config
 from vbsix.config.toml import read_assignments
 from vbsix.data.dataset import Dataset, Split
 from vbsix.data.json_lines import read_json_lines

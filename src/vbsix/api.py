@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ import numpy as np
 from vbsix.cluster.connection import LOCAL, Cluster, choose_cluster, connected
 from vbsix.cluster.sweep import require_trainable, train_sweep_on
 from vbsix.config import presets
-from vbsix.config.schema import Config, changes, override, require_sense
-from vbsix.config.toml import read_stages, read_toml
-from vbsix.data.config import VOCABULARY
+from vbsix.config.choosing import choose_config, continue_config
+from vbsix.config.schema import Config
 from vbsix.data.dataset import SYNTHETIC, Dataset
-from vbsix.data.json_lines import choose_settings
-from vbsix.data.words import UtteranceVectors, Words, vector_size
+from vbsix.data.words import UtteranceVectors, Words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
 from vbsix.evaluation.accuracy import Accuracies
@@ -29,12 +26,13 @@ from vbsix.parsing.continuing import Source, open_source
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
+from vbsix.runs.beginning import begin_training
 from vbsix.runs.display import create_display, stop_on_interrupt
 from vbsix.runs.finish import measure_run, train_to_end
-from vbsix.runs.folder import Run, Start, create_run, is_staged, is_teaching, open_run, reopen_run
+from vbsix.runs.folder import Run, is_staged, is_teaching, new_folder, reopen_run
 from vbsix.runs.loop import Observer
 from vbsix.runs.metrics import Row, read_metrics
-from vbsix.runs.stages import create_stages, plan_stages, train_stages
+from vbsix.runs.stages import train_stages
 from vbsix.runs.sweep import (
     Sweep,
     create_sweep,
@@ -43,10 +41,10 @@ from vbsix.runs.sweep import (
     mean_over_folds,
     open_sweep,
     plan_sweep,
+    run_source,
     train_sweep,
 )
-from vbsix.runs.teachers import find_teachers
-from vbsix.runs.teaching import FOLDS, create_teaching, plan_teaching, train_teaching
+from vbsix.runs.teaching import FOLDS, train_teaching
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.jax_settings import prepare_jax
@@ -183,37 +181,6 @@ def train(
     return finish(run.folder, language, words, callback, progress)
 
 
-def begin_training(
-    run: Run,
-    language: Domain | None,
-    words: Words | None,
-    start: Start | None,
-    *,
-    stages: str | Path | Sequence[Mapping[str, Any]] | None,
-    teachers: str | Path | None,
-    folds: int,
-    rounds: int | None,
-) -> tuple[Run, Dataset] | None:
-    """Makes the folder of a new run, of its stages, or of its teachers and students; see `train`.
-
-    Returns:
-        The run and its data, or None where it has stages or rounds.
-    """
-    if rounds is not None:
-        schedule = choose_stages(stages) if stages is not None else [{}]
-        names = run.folder, run.config, schedule, run.seeds, run.source
-        create_teaching(plan_teaching(*names, folds=folds, rounds=rounds), language, words)
-        return None
-    if teachers is not None:
-        taught_by, own = find_teachers(Path(teachers), run.config, run.source)
-        run, words = replace(run, teachers=taught_by), words or own
-    if stages is None:
-        return run, create_run(run, language, words, start=start)
-    planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source, run.teachers)
-    create_stages(run.folder, planned, language, words, start)
-    return None
-
-
 def _plan(
     language: Domain,
     data: str | Path,
@@ -233,7 +200,7 @@ def _plan(
     elif any(names):
         raise VbsixError("start: method, recipe and variant are those of the policy; change settings instead.")
     else:
-        chosen = continue_config(continued, file, given, language.name)
+        chosen = continue_config(continued.config, file, given, language.name, has_words=continued.words is not None)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
@@ -413,92 +380,6 @@ def evaluate(
         own, data = data is None, data or run_source(path)
     rows = read_split(parsers[0].domain, parsers[0].config, str(data), split, own=own)
     return report([predict_rows(parser, rows) for parser in parsers])
-
-
-def choose_config(
-    domain: str | None,
-    source: str,
-    method: str | None,
-    recipe: str | None,
-    variant: str | None,
-    file: Path | None,
-    settings: Mapping[str, Any],
-) -> Config:
-    """The settings of a new run: a preset, changed by a file, changed by what is given besides.
-
-    With JSON lines, some of the preset's settings come from the data.
-
-    A file counts by its changes from the preset that it names, so that another method can be given with it.
-    """
-    kind = presets.data_kind(source)
-    given = read_toml(file) if file else {}
-    named = {name: given.get(name) for name in ("domain", "method", "recipe", "variant")}
-    for name, value in {"domain": domain, "method": method, "recipe": recipe, "variant": variant}.items():
-        named[name] = value if value is not None else settings.get(name, named[name])
-
-    def make(names: Mapping[str, Any]) -> Config:
-        chosen_recipe = names.get("recipe") or presets.DEFAULT_RECIPE
-        name = named["domain"] or Config().domain
-        return presets.preset(name, names.get("method"), chosen_recipe, names.get("variant") or "", data=kind)
-
-    preset = make(named)
-    if kind == "json-lines":
-        steps = settings.get("training.steps", given.get("training.steps", preset.training.steps))
-        chosen = choose_settings(Path(source), steps) if isinstance(steps, int) else {}
-        preset = override(preset, {name: value for name, value in chosen.items() if name not in given})
-    if given:
-        base = make(given)
-        given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
-    own = {name: value for name, value in settings.items() if name not in named}
-    if own.get("data.vectors") and "network.word" not in {**given, **own}:
-        own["network.word"] = vector_size(Path(own["data.vectors"])) or preset.network.word
-    return require_sense(override(preset, {**given, **own, **_resolved(own)}))
-
-
-def _resolved(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The files among the settings as absolute paths: the run may be resumed from another folder."""
-    files = {name: settings.get(name) for name in ("data.dev_file", "data.vectors")}
-    return {name: str(Path(file).resolve()) for name, file in files.items() if file}
-
-
-def continue_config(
-    source: Source, file: Path | None, settings: Mapping[str, Any], domain: str | None = None
-) -> Config:
-    """The settings of a run that continues a trained policy: those of the policy, changed by a file and by others.
-
-    A model comes without word vectors, so `data.vectors` may name the file of those that it was trained with.
-    """
-    trained, fixed = source.config, VOCABULARY if source.words else [one for one in VOCABULARY if one != "data.vectors"]
-    given = {**(read_toml(file) if file else {}), **settings}
-    given = {name: value for name, value in given.items() if name not in ("method", "recipe", "variant")}
-    given |= _resolved(given)
-    if (wanted := domain or given.get("domain", trained.domain)) != trained.domain:
-        raise VbsixError(f"the policy was trained for {trained.domain}, not for {wanted}.")
-    config = require_sense(override(trained, given))
-    if changed := next((name for name in fixed if name in changes(trained, config)), None):
-        raise VbsixError(f"{changed}: a run that continues a policy has the policy's vocabulary.")
-    return config
-
-
-def choose_stages(stages: str | Path | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """The settings of each stage: given, in a TOML file, or of a schedule that is known by its name."""
-    if not isinstance(stages, str | Path):
-        return stages
-    is_file = str(stages) not in presets.STAGES and (Path(stages).exists() or Path(stages).suffix)
-    return read_stages(Path(stages)) if is_file else presets.find_stages(str(stages))
-
-
-def new_folder(config: Config) -> Path:
-    """The first of `runs/NAME-1`, `runs/NAME-2` and so on that is not there yet."""
-    name = f"{config.domain}-{config.name}"
-    return next(folder for number in count(1) if not (folder := Path("runs", f"{name}-{number}")).exists())
-
-
-def run_source(path: Path) -> str:
-    """Where a run's data comes from."""
-    if not path.is_dir():
-        raise VbsixError(f"{path}: a model does not know where its data is; give the data.")
-    return (open_sweep(path).runs[0] if is_sweep(path) else open_run(path)).source
 
 
 def _finish(run: Run, dataset: Dataset, words: Words | None, callback: Callback | None, progress: bool) -> TrainedRun:

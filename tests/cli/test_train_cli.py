@@ -15,7 +15,7 @@ import pytest
 from cli.conftest import call_vbsix
 from training.tiny import ARGUMENTS, LOOP_ARGUMENTS, LOOP_CONFIG, to_arguments
 
-from vbsix.api import choose_config
+from vbsix.config.choosing import choose_config
 from vbsix.config.presets import QUICK, preset
 from vbsix.config.toml import read_toml
 from vbsix.runs.folder import open_run

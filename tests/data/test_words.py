@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbsix import get_domain
-from vbsix.api import choose_config
+from vbsix.config.choosing import choose_config
 from vbsix.data.dataset import load_dataset
 from vbsix.data.words import (
     PADDING,

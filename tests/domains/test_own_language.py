@@ -21,7 +21,7 @@ from training.tiny_config import tiny_config
 
 import vbsix
 from vbsix import PythonDomain, VbsixError
-from vbsix.api import choose_config
+from vbsix.config.choosing import choose_config
 from vbsix.config.schema import override, to_settings
 from vbsix.data.dataset import examine, load_dataset, warn_about, warn_about_words
 from vbsix.data.json_lines import read_json_lines

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from training.tiny import LOOP_CONFIG, LOOP_SEEDS, Watcher, outcome
 
-from vbsix.api import choose_stages
+from vbsix.config.choosing import choose_stages
 from vbsix.config.presets import STAGES, preset
 from vbsix.config.toml import read_stages
 from vbsix.domains.registry import get_domain

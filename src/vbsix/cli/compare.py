@@ -45,10 +45,10 @@ def compare(
     prepare_jax()
     from rich.console import Console
 
-    from vbsix.api import run_source
     from vbsix.evaluation.comparison import compare as compare_predictions
     from vbsix.parsing.evaluation import predict_rows, read_split
     from vbsix.parsing.loading import load, load_all
+    from vbsix.runs.sweep import run_source
 
     own = own_domain(domain)
     by_run = [

@@ -64,14 +64,13 @@ def evaluate(
     from rich.console import Console
     from rich.progress import track
 
-    from vbsix.api import run_source
     from vbsix.cli.sweep import evaluate_sweep
     from vbsix.data.dataset import describe_cut, share_cut
     from vbsix.data.json_lines import SUFFIX
     from vbsix.evaluation.report import report
     from vbsix.parsing.evaluation import predict_rows, read_split
     from vbsix.parsing.loading import load, load_all
-    from vbsix.runs.sweep import is_sweep, open_sweep
+    from vbsix.runs.sweep import is_sweep, open_sweep, run_source
 
     if data and data.endswith(SUFFIX):
         if split:

@@ -175,19 +175,20 @@ def train(
     --vary training.learning_rate=0.001,0.0003
     """
     prepare_jax()
-    from vbsix.api import begin_training, choose_config, continue_config, new_folder
     from vbsix.cli.report import print_report
     from vbsix.cli.stages import finish_stages, finish_teaching
     from vbsix.cli.sweep import finish_sweep, print_plan
     from vbsix.cluster.sweep import require_trainable
+    from vbsix.config.choosing import choose_config, continue_config
     from vbsix.config.presets import full_name
     from vbsix.config.toml import read_assignments, read_variations
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
     from vbsix.parsing.continuing import open_source
+    from vbsix.runs.beginning import begin_training
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
-    from vbsix.runs.folder import Run, is_staged, is_teaching, reopen_run, resume_command
+    from vbsix.runs.folder import Run, is_staged, is_teaching, new_folder, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
     from vbsix.runs.teachers import find_teachers
@@ -239,7 +240,8 @@ def train(
         given |= read_assignments(settings or [])
         name = own.name if own else None
         if continued:
-            chosen = continue_config(continued, config, given, name)
+            trained, has_words = continued.config, continued.words is not None
+            chosen = continue_config(trained, config, given, name, has_words=has_words)
         else:
             chosen = choose_config(name, source, method, recipe, variant, config, given)
         words, begin = (continued.words, continued.start) if continued else (None, None)

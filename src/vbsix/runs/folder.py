@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -367,3 +368,9 @@ def resume_command(run: Run, *arguments: str) -> str:
     folder = run.folder.parent if is_in_sweep(run) or run.stage else run.folder
     folder = next((above for above in folder.parents if is_teaching(above)), folder)
     return shlex.join(["vbsix", "train", *([own] if own else []), "--resume", str(folder), *arguments])
+
+
+def new_folder(config: Config) -> Path:
+    """The first of `runs/NAME-1`, `runs/NAME-2` and so on that is not there yet."""
+    name = f"{config.domain}-{config.name}"
+    return next(folder for number in count(1) if not (folder := Path("runs", f"{name}-{number}")).exists())

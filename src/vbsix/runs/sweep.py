@@ -286,3 +286,10 @@ class _Datasets:
             domain = domain_of(run.config, run.folder, self.domain, run.identity)
             self.read_so_far[key] = read_dataset(run, domain, words)
         return self.read_so_far[key]
+
+
+def run_source(path: Path) -> str:
+    """Where a run's data comes from."""
+    if not path.is_dir():
+        raise VbsixError(f"{path}: a model does not know where its data is; give the data.")
+    return (open_sweep(path).runs[0] if is_sweep(path) else open_run(path)).source
