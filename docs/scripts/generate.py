@@ -74,8 +74,8 @@ def settings_page() -> str:
         "`--set NAME=VALUE` changes one, `--config FILE` reads a TOML file. From Python, `vbsix.train` takes",
         "`search__beam=64` for `search.beam`. [Concepts](concepts.md) explains the terms.",
         "",
-        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. After",
-        f"these, the recipe `published` sets {_assignments(PUBLISHED_SIZES)}. The",
+        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. Last",
+        f"of all, `published` sets {_assignments(PUBLISHED_SIZES)}. The",
         "tables after the defaults list these changes: [methods](#methods), [recipes](#recipes),",
         "[variants](#variants), [built-in corpus and JSON lines](#built-in-corpus-and-json-lines), and",
         "[domains](#domains) of SCONE.",
@@ -134,8 +134,8 @@ def _recipes() -> Iterator[str]:
         "",
         "A recipe says how search explores, what is learned from, and some details of words and networks.",
         "`published` is close to the paper and to the code that the paper extends, that of Guu et al. (2017).",
-        f"`stochastic`, the default, is ours. With the method `vbsix` they differ in these {len(rows) - 1} settings.",
-        f"Only REINFORCE uses `training.sample_gradient`, so for VBSiX {len(rows) - 2} count:",
+        f"`stochastic`, the default, is ours. With the method `vbsix` they differ in these {len(rows) - 1} settings,",
+        "of which `training.sample_gradient` matters only for REINFORCE:",
         "",
         to_markdown(rows),
         "",
@@ -143,7 +143,7 @@ def _recipes() -> Iterator[str]:
     for (recipe, domain), settings in RECIPE_BY_DOMAIN.items():
         yield from (
             f"With the recipe `{recipe}`, {domain} on SCONE also has {_assignments(settings)}, for all methods except",
-            "`reinforce`. For the other methods the recipes then agree in the first and differ in the second.",
+            "`reinforce`. So there the recipes share `network.renormalise`, but not `search.prune_dead_ends`.",
             "",
         )
     yield from (

@@ -156,7 +156,7 @@ def test_growth_shows_one_size_at_a_time_and_what_seeds_cost(folder):
     write(folder, "gpu", "train alchemy --sweep", [training("alchemy", "vbsix", 100, **GPU)])
     image, _, cost, *_ = fill(folder, "growth")
     assert image.startswith("![") and image.endswith("(figures/growth.svg)")
-    assert cost.endswith("adds this share of the time of the first: scene, vbsix, 2 CPU cores: 30%.")
+    assert cost.endswith("relative to one seed: scene, vbsix, 2 CPU cores: 30%.")
     panels = draw_growth(page._choose(page.GROWTH, read_results(folder / page.RESULTS))).axes
     assert [panel.get_xlabel() for panel in panels] == ["beam", "batch", "seeds"]
     assert [panel.lines[0].get_xydata().tolist() for panel in panels] == [

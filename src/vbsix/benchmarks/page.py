@@ -318,7 +318,7 @@ def _growth(results: list[Result]) -> str:
         for name, curve in _curves(results, "seeds").items()
         if {1, SEEDS} <= set(curve)
     ]
-    line = f"Each further seed, up to six, adds this share of the time of the first: {'; '.join(costs)}."
+    line = f"Time that each further seed adds, up to six, relative to one seed: {'; '.join(costs)}."
     return f"{image}\n\n{line}" if costs else image
 
 
