@@ -110,6 +110,21 @@ def test_padding_changes_nothing(tangrams: Case):
     np.testing.assert_allclose(roomy, evaluate(policy, tangrams), atol=1e-5)
 
 
+def test_without_stack_attributes_it_sees_how_many_objects_there_are(case: Case):
+    seeing, blind = (draw_policy(case, NetworkConfig(stack_attributes=seen)) for seen in (True, False))
+    objects = case.observations.objects
+    present = objects > 0
+
+    def showing(ids):
+        return eqx.tree_at(lambda each: each.observations, case, case.observations._replace(objects=ids))
+
+    changed, emptied = showing(jnp.where(present, objects + 1, 0)), showing(jnp.zeros_like(objects))
+    assert jnp.any(present)
+    np.testing.assert_array_equal(evaluate(blind, case), evaluate(blind, changed))
+    assert np.ptp(evaluate(blind, case) - evaluate(blind, emptied)) > 1e-3
+    assert np.ptp(evaluate(seeing, case) - evaluate(seeing, changed)) > 1e-3
+
+
 def test_rows_of_a_batch_are_independent(tangrams: Case):
     policy = draw_policy(tangrams)
     batch = jnp.stack([tangrams.words, -tangrams.words, 2 * tangrams.words])

@@ -84,13 +84,15 @@ VARIANTS: Mapping[str, Settings] = {
     "beam-256": {"search.beam": 256, "training.policy_states": 1024},
     "oov-words": {"data.oov_min_count": 3},
     "init-0.1": {"network.initialisation": "small", "network.token_init_std": 0.1},
+    "hidden-attributes": {"network.stack_attributes": False},
     "suffixes": {"data.suffixes": True, "training.curriculum_steps": 2000, "training.decay_share": 0.3},
     "waypoints": {"data.waypoints": True},
     "symmetry": {"training.symmetry": True},
     "prior-work": {"data.split": "train-orig", "data.lengths": (0,)},  # 0: the whole row
 }
 """Named changes, in the order in which they apply: sequences as long as SCONE's (on the built-in corpus), a wider beam,
-vectors for out-of-vocabulary words, a larger initial scale of token embeddings, suffix examples with a curriculum and a
+vectors for out-of-vocabulary words, a larger initial scale of token embeddings, a policy that does not see what objects
+on the stack look like, suffix examples with a curriculum and a
 decaying learning rate, programs that pass through the targets of shorter examples, random permutations of
 interchangeable constants, the training examples of prior work."""
 VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {

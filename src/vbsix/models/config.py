@@ -35,6 +35,11 @@ class NetworkConfig:
         "context (`--from`): a policy that sees the world from the start may learn spurious programs.",
         least=0,
     )
+    stack_attributes: bool = setting(
+        True,
+        "Whether the policy sees the attributes of objects on the stack. Without them it sees how many objects there "
+        "are, and has to refer to them by the tokens of the language. The context shows them in any case.",
+    )
     initialisation: Literal["small", "reference"] = setting(
         "small",
         "How parameters are initialised. `small`: embeddings from N(0, std) with the two settings below. `reference`: "

@@ -163,7 +163,7 @@ class Policy(eqx.Module):
     ) -> tuple[Float[Array, " hidden"], Float[Array, " words"]]:
         """The query of a state, and its attention to each word of all the utterances."""
         current = jnp.arange(tables.first.shape[0]) == instruction
-        hidden = jax.nn.relu(pick(current, tables.first) + tables.stack(observation))
+        hidden = jax.nn.relu(pick(current, tables.first) + tables.stack(self._on_stack(observation)))
         second = self.second(hidden)
         if tables.context is not None and seen is not None:
             second += tables.context(instruction, tables.stack.slots(observation).reshape(-1), seen)
@@ -175,6 +175,12 @@ class Policy(eqx.Module):
         if tables.word_bias is not None:
             scores = scores + tables.word_bias
         return query, jax.nn.softmax(jnp.where(readable, scores, MASKED))
+
+    def _on_stack(self, observation: Observation) -> Observation:
+        """The stack as the policy sees it without context."""
+        if self.config.stack_attributes:
+            return observation
+        return observation._replace(objects=jnp.minimum(observation.objects, 1))
 
     def read(self, projected: Float[Array, "M T projected"], mask: Bool[Array, "M T"]) -> PolicyTables:
         """`prepare` after `encode`, for words given by their projections."""
