@@ -119,8 +119,8 @@ def train(
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="Learn from the worlds that trained policies infer: all seeds of a run, or a sweep over --folds, whose "
-            "runs teach the rows that they have not seen.",
+            help="Learn from the worlds that trained policies infer: all seeds of a run, or a sweep over --folds, "
+            "whose runs teach the rows that they have not seen.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -199,9 +199,8 @@ def train(
     cluster = choose_cluster(engine, address, cpus, gpus, out, resume, storage=storage)
     peers = choose_peers(distributed, coordinator, processes, process)
     held = resume and (is_sweep(resume) or is_staged(resume) or is_teaching(resume))
-    if peers and (
-        cluster or vary or folds or rounds or teachers or stages or start or dry_run or held or not (out or resume)
-    ):
+    more = vary, folds, rounds, teachers, stages, start, dry_run
+    if peers and (cluster or any(more) or held or not (out or resume)):
         raise VbsixError(
             "--distributed trains one run in a folder that is given: it needs --out or --resume, and does not go with "
             "sweeps, --rounds, --teachers, --stages, --from, --dry-run and --engine ray."

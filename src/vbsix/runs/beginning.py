@@ -41,13 +41,14 @@ def begin_training(
         names = run.folder, run.config, schedule, run.seeds, run.source
         create_teaching(plan_teaching(*names, folds=folds, rounds=rounds), language, words)
         return None
-    schedule = [{}] if stages is None else choose_stages(stages)
-    planned = plan_stages(run.folder, run.config, schedule, run.seeds, run.source)
+    planned = [run]
+    if stages is not None:
+        planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
     if teachers is not None:
         inferred = learn_from(Path(teachers), run.folder, planned, observe, language)
-        run, planned = (replace(run, inferred=inferred), [replace(one, inferred=inferred) for one in planned])
+        planned = [replace(one, inferred=inferred) for one in planned]
     if stages is None:
-        return run, create_run(run, language, words, start=start)
+        return planned[0], create_run(planned[0], language, words, start=start)
     create_stages(run.folder, planned, language, words, start)
     return None
 
@@ -57,8 +58,7 @@ def learn_from(
 ) -> Path:
     """Lets the teachers in `path` infer worlds for runs that do not exist yet, and writes them into `folder`."""
     require_unused(folder)
-    configs = [run.config for run in runs]
-    teachers = [find_teachers(path, config, runs[0].source) for config in configs][0]
-    again = " Give the same command again."
-    title = f"{path} infers worlds"
-    return infer_once(folder / INFERRED_FILE, teachers, configs, runs[0].source, observe, title, again, language)
+    source, configs = runs[0].source, [run.config for run in runs]
+    teachers = [find_teachers(path, config, source) for config in configs][0]  # noqa: RUF015 (all are checked)
+    title, again = f"{path} infers worlds", " Give the same command again."
+    return infer_once(folder / INFERRED_FILE, teachers, configs, source, observe, title, again, language)
