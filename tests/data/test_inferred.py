@@ -145,9 +145,7 @@ def test_a_damaged_file_is_one_message(tmp_path, text):
 
 def test_nothing_to_learn_from_is_one_message(tmp_path):
     source = write_rows(tmp_path / "data")
-    with pytest.raises(
-        VbsixError, match=r"data\.least_posterior: teachers inferred no worlds with a posterior of 0\.7"
-    ):
+    with pytest.raises(VbsixError, match="teachers inferred no worlds with a posterior of"):
         load(source, infer(source, *[(("1", "3", "4"), 0.5)] * 4))
 
 
