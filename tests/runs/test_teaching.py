@@ -32,7 +32,7 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 
 SEEDS, FOLDS, ROUNDS = (0, 1), 2, 2
-STAGES = ({"data.least_posterior": 0.3}, {"training.averaging": 0.9, "data.least_posterior": 0.4})
+STAGES = ({"data.least_posterior": 0.36}, {"training.averaging": 0.9, "data.least_posterior": 0.49})
 
 
 INFERRING = "inferring worlds"
@@ -116,7 +116,7 @@ def test_all_rounds_and_the_student_are_trained(taught):
             assert dataset.waypoints[example.context, example.instructions[:1]] == row.worlds[0]
             assert example.target == row.worlds[1]
     first, second = (len(read_dataset(run, SUMS).examples) for run in map(open_run, runs_of(folder)))
-    assert 24 > first > second
+    assert 24 >= first > second > 0
 
 
 @pytest.mark.slow

@@ -142,10 +142,7 @@ def infer_once(
                 inferred[place] = InferredRow(rows[place].id, worlds, posterior)
                 if observer.wants_to_stop():
                     raise Interrupted(f"Stopped before all worlds were inferred.{again}")
-        in_order = tuple(inferred[place] for place in range(len(rows)))
-        write_inferred(path, Inferred(in_order, *about))
-        likely = sum(one.posterior >= configs[0].data.least_posterior for one in in_order)
-        observer.on_message(f"inferred the worlds of {likely} of {len(rows)} rows")
+    write_inferred(path, Inferred(tuple(inferred[place] for place in range(len(rows))), *about))
     return path
 
 
