@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 import pytest
 from command_lines import parse_only, unknown_options
 from stated_numbers import STATED, check_stated, result
@@ -266,20 +265,17 @@ CONFIGURATIONS = [
 ]
 
 
-def metrics_of(method: str, recipe: str, taught: bool = False) -> set[str]:
+def metrics_of(method: str, recipe: str) -> set[str]:
     """The names of the metrics that a training step gives."""
     config = tiny_config(method, recipe=recipe)
     dataset = tiny_dataset(config)
     learner = jax.eval_shape(lambda seed: create_learner(dataset.domain, config, seed), jax.numpy.int32(0))
     examples = dataset.arrays(dataset.examples)
 
-    folds = np.zeros(len(dataset.examples), np.int32)
-
     def step(learner, key, number):
         vectors = jax.numpy.asarray(dataset.words.vectors)
-        given = dataset.domain, config, learner, vectors, examples._replace(fold=folds), key, number
-        teachers = jax.tree.map(lambda leaf: leaf[None, None], learner.networks.policy) if taught else None
-        return train_step(*given, critic_ranks=True, teachers=teachers)[1]
+        given = dataset.domain, config, learner, vectors, examples, key, number
+        return train_step(*given, critic_ranks=True)[1]
 
     return set(jax.eval_shape(step, learner, jax.random.key(0), jax.numpy.int32(0)))
 
@@ -292,7 +288,6 @@ def test_the_sweeps_page_has_every_input_of_programs():
 @pytest.mark.integration
 def test_every_metric_of_training_has_a_meaning_and_no_other():
     produced = {name for configuration in CONFIGURATIONS for name in metrics_of(*configuration)}
-    produced |= metrics_of("vbsix", "stochastic", taught=True)
     names = [name for group in METRICS.values() for name in group]
     assert len(names) == len(set(names))
     assert set(names) == produced | {"step", "seed", "stage", "accuracy"}

@@ -149,8 +149,8 @@ def train(
             vbsix. Method, recipe, variant and settings are its own, unless settings are given.
         stages: settings of stages, each of which continues the one before; or a TOML file of them; or the name of a
             schedule, such as `context`; see `vbsix.config.presets.STAGES`.
-        teachers: trained policies to learn from: a run's folder, or that of a sweep over folds, whose runs teach the
-            rows that they have not seen.
+        teachers: trained policies that infer the world after each instruction: a run's folder, or that of a sweep over
+            folds, whose runs teach the rows that they have not seen.
         folds: with `rounds`, into how many folds the rows are divided; 5 by default.
         rounds: teach across folds: train without each fold this many times, then a student on all rows.
         words: a vocabulary of your own, such as `UtteranceVectors`.
@@ -174,7 +174,14 @@ def train(
         raise VbsixError("folds: give rounds, too; for cross-validation alone, call vbsix.sweep.")
     known, begin = (words, None) if source is None else (words or source.words, source.start)
     folds = FOLDS if folds is None else folds
-    begun = begin_training(run, language, known, begin, stages=stages, teachers=teachers, folds=folds, rounds=rounds)
+    begun = begin_training(
+        *(run, language, known, begin),
+        stages=stages,
+        teachers=teachers,
+        folds=folds,
+        rounds=rounds,
+        observe=lambda runs, _: _watch(runs, None, progress),
+    )
     if begun is not None:
         return _finish(*begun, words, callback, progress)
     finish = _finish_teaching if rounds is not None else _finish_stages

@@ -34,7 +34,7 @@ def register_objective(name: str, objective: Objective | Loss) -> None:
     """Adds an objective for `training.objective`.
 
     Either the loss on one example, or a `vbsix.training.objective.Objective`, which also says whether the objective
-    trains an expert, can train a critic, can learn from teachers, and learns from samples.
+    trains an expert, can train a critic, and learns from samples.
     """
     OBJECTIVES.register(name, objective if isinstance(objective, Objective) else Objective(objective))
 

@@ -13,7 +13,7 @@ from vbsix.cluster import sweep as on_cluster
 from vbsix.cluster.connection import Cluster
 from vbsix.cluster.storage import Storage, require_writable
 from vbsix.config.schema import override
-from vbsix.runs.folder import Run, Teachers, save_failure
+from vbsix.runs.folder import Run, save_failure
 from vbsix.runs.sweep import Sweep, create_sweep, plan_sweep
 from vbsix.utilities.errors import VbsixError
 
@@ -201,10 +201,10 @@ def test_a_sweep_that_failed_says_how_to_continue_on_the_same_cluster(tmp_path, 
 
 
 def test_teachers_are_refused_with_a_storage(tmp_path):
-    run = Run(tmp_path / "sweep" / "run", LOOP_CONFIG, (0,), "synthetic", teachers=Teachers(tmp_path, 1, False))
+    run = Run(tmp_path / "sweep" / "run", LOOP_CONFIG, (0,), "synthetic", inferred=tmp_path / "inferred.jsonl")
     sweep = Sweep(tmp_path / "sweep", (run,), {})
     on_cluster.require_trainable(Cluster(), sweep)
-    with pytest.raises(VbsixError, match="teachers must be in a folder that all nodes share; leave out the storage"):
+    with pytest.raises(VbsixError, match="a sweep with teachers needs a folder that all nodes share"):
         on_cluster.require_trainable(Cluster(storage="file:///there"), sweep)
 
 

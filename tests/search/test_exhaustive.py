@@ -19,10 +19,11 @@ from reference import search as twin
 from reference.comparison import quick_jit
 from reference.language import Language
 
-from vbsix.data.examples import Arrays
+from vbsix.data.examples import Arrays, Waypoints
 from vbsix.domains.tangrams import Tangrams
 from vbsix.models import Policy
 from vbsix.search import Problem, SearchConfig, program_search
+from vbsix.search.inference import infer_worlds
 from vbsix.search.prediction import DENOTATION_ENDS, Predictions, predict
 
 INSTRUCTIONS = 2
@@ -215,3 +216,65 @@ def test_a_predicted_program_has_its_commands_and_the_probability_of_its_denotat
         denotation = language.world_text(states[-1])
         same = [score for world, score in best if world == denotation]
         assert predicted.log_denotation[row] == pytest.approx(twin.log_sum(same), abs=1e-4)
+
+
+@functools.cache
+def compiled_inference():
+    words = jnp.zeros((INSTRUCTIONS, 1), jnp.int32)
+
+    def inferred(target, waypoints, instructions):
+        example = Arrays(DOMAIN.parse_world(WORLD), target, words, instructions, waypoints)
+        vectors = np.zeros((1, 1), np.float32)
+        found = infer_worlds(DOMAIN, FixedPolicy(), vectors, example, beam=PREFIXES, longest=instructions)
+        return jax.vmap(DOMAIN.world)(found.states), found.posterior
+
+    return quick_jit(inferred)
+
+
+def infer(target: str, first: str | None = None, instructions: int = INSTRUCTIONS) -> tuple[list[str], float]:
+    """The inferred worlds and their posterior, with the world after the first instruction where it is known."""
+    parsed = DOMAIN.parse_world(first or target)
+    waypoints = Waypoints(np.stack([parsed] * INSTRUCTIONS), np.array([first is not None, False]))
+    worlds, posterior = compiled_inference()(DOMAIN.parse_world(target), waypoints, jnp.int32(instructions))
+    return [DOMAIN.format_world(world) for world in np.asarray(worlds)[:instructions]], float(posterior)
+
+
+def shares(target: str, instructions: int = INSTRUCTIONS) -> dict[tuple[str, ...], float]:
+    """The probability of each sequence of worlds that correct programs lead through, by enumeration."""
+    language, by_worlds = Language("tangrams", instructions), defaultdict(float)
+    for program, log_probability in enumeration(instructions).correct(target).items():
+        states = list(itertools.accumulate(program, language.step, initial=language.start(WORLD)))
+        done = [language.commands(state) for state in states]
+        worlds = tuple(language.world_text(states[done.index(number)]) for number in range(1, instructions + 1))
+        by_worlds[worlds] += math.exp(log_probability)
+    return dict(by_worlds)
+
+
+def test_the_most_probable_sequence_of_worlds_is_inferred():
+    """Its probability is the sum over its programs, so that it need not be that of the most probable program."""
+    for target in enumeration(INSTRUCTIONS).targets[:3]:
+        expected = shares(target)
+        assert len(expected) > 2
+        worlds, posterior = infer(target)
+        best = max(expected, key=expected.__getitem__)
+        assert tuple(worlds) == best
+        assert posterior == pytest.approx(expected[best] / sum(expected.values()), rel=1e-3)
+
+
+def test_inferred_worlds_pass_through_waypoints():
+    target = enumeration(INSTRUCTIONS).targets[0]
+    for worlds, _ in sorted(shares(target).items(), key=lambda one: -one[1])[1:4]:
+        found, posterior = infer(target, first=worlds[0])
+        assert tuple(found) == worlds
+        assert posterior == pytest.approx(1, rel=1e-4)
+
+
+def test_an_example_with_fewer_instructions_has_fewer_inferred_worlds():
+    target = enumeration(1).targets[0]
+    assert len(enumeration(1).correct(target)) > 1
+    worlds, posterior = infer(target, instructions=1)
+    assert (worlds, posterior) == ([target], pytest.approx(1, rel=1e-4))
+
+
+def test_nothing_is_inferred_where_no_program_is_correct():
+    assert infer("5:3 4:2 3:1")[1] == 0

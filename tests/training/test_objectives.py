@@ -26,7 +26,6 @@ from vbsix.training.mml import mml_loss, mml_weights, sequence_log_probability
 from vbsix.training.objective import Context, Objective
 from vbsix.training.reinforce import reinforce_loss, reinforce_objective
 from vbsix.training.step import create_learner
-from vbsix.training.taught_mml import taught_mml_objective
 from vbsix.training.value_examples import value_loss
 from vbsix.utilities.errors import VbsixError
 
@@ -195,33 +194,6 @@ class TestToy:
         by_hand = jax.grad(lambda parameters: -self.log_correct(parameters))(self.PARAMETERS)
         np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), by_hand, atol=1e-6)
 
-    @pytest.mark.parametrize("threshold", [0.0, 0.99])
-    def test_a_student_learns_the_posterior_of_its_teacher(self, toy, threshold):
-        """Below the threshold it learns nothing."""
-        teacher = jnp.array([-1.0, 0.3, -0.5])
-        settings = {"search.beam": 8, "search.epsilon": 0.0, "training.teacher_threshold": threshold}
-        config = override(preset("tangrams", "mml"), settings)
-
-        def loss(parameters):
-            heads, frozen = Heads(self.policy(parameters)), Heads(self.policy(self.PARAMETERS))
-            given = toy, config, heads, frozen, EXAMPLE, jax.random.key(0), jnp.int32(0), False
-            return taught_mml_objective(Context(*given, teacher=self.policy(teacher)))[0]
-
-        def by_hand(parameters):
-            """The programs aa, ba, aba and bba, each with the share that the teacher gives it."""
-
-            def programs(zero, one, two):
-                ends = jnp.stack([one, (1 - one) * two])
-                return jnp.concatenate([zero * ends, (1 - zero) * ends])
-
-            weights = programs(*self.probabilities(teacher))
-            return -jnp.sum(weights / jnp.sum(weights) * jnp.log(programs(*self.probabilities(parameters))))
-
-        taught = float(jnp.exp(self.log_correct(teacher))) >= threshold
-        assert taught == (threshold == 0)
-        expected = jax.grad(by_hand)(self.PARAMETERS) * taught
-        np.testing.assert_allclose(quick_jit(jax.grad(loss))(self.PARAMETERS), expected, atol=1e-6)
-
     @pytest.mark.parametrize("space", ["program", "execution"])
     def test_what_is_sampled_with_random_tokens_is_weighed_as_it_was_sampled(self, toy, space):
         _, graph = self.search(toy, space, beam=8, selection="stochastic", epsilon=0.2)
@@ -341,5 +313,7 @@ def test_an_objective_of_ones_own_says_what_it_needs(monkeypatch):
     assert require_sense(config) == config
     with pytest.raises(VbsixError, match=r"training\.critic: the objective mine does not train a critic"):
         require_sense(override(config, {"training.critic": True}))
-    with pytest.raises(VbsixError, match="teachers weigh the paths of the search graph"):
-        require_teachable(config)
+    require_teachable(config)
+    register_objective("sampled", Objective(reinforce_objective, critic=False, samples=True))
+    with pytest.raises(VbsixError, match="sampled learns from samples, so that it cannot use the worlds"):
+        require_teachable(override(config, {"training.objective": "sampled"}))

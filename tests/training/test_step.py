@@ -367,13 +367,3 @@ def test_weights_are_averaged(averaging, step, kept):
         np.testing.assert_allclose(average, kept * old + (1 - kept) * new, rtol=1e-4, atol=1e-6)
     assert after.evaluated.policy is after.average
     assert changed(before.average, after.average)
-
-
-@pytest.mark.parametrize("taught", [False, True])
-def test_a_policy_is_not_updated_on_hits_that_teachers_leave_out(taught):
-    before = fresh_learner()
-    gradients = jax.tree.map(np.ones_like, before.networks)
-    metrics = {"hit": Mean(jnp.float32(1), jnp.float32(1)), "taught": Mean(jnp.float32(taught), jnp.float32(1))}
-    after = quick_jit(functools.partial(update, tiny_config()))(before, gradients, metrics, jnp.int32(0))
-    assert changed(before.networks.policy, after.networks.policy) == taught
-    assert changed(before.networks.critic, after.networks.critic)

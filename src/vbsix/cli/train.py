@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -111,15 +112,15 @@ def train(
         typer.Option(
             min=1,
             help="Teaching across folds: train without each fold (5, or --folds) this many times, then a student on "
-            "all rows. Policies that have not seen a row weigh the programs found for it.",
+            "all rows. Policies that have not seen a row infer the world after each of its instructions.",
         ),
     ] = None,
     teachers: Annotated[
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="Learn from the posteriors of trained policies: all seeds of a run, or a sweep over --folds, whose "
-            "runs teach the rows that they have not seen.",
+            help="Learn from the worlds that trained policies infer: all seeds of a run, or a sweep over --folds, "
+            "whose runs teach the rows that they have not seen.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -177,7 +178,8 @@ def train(
     prepare_jax()
     from vbsix.cli.report import print_report
     from vbsix.cli.stages import finish_stages, finish_teaching
-    from vbsix.cli.sweep import finish_sweep, print_plan
+    from vbsix.cli.stopping import exit_when_stopped
+    from vbsix.cli.sweep import finish_sweep, observe_runs, print_plan
     from vbsix.cluster.sweep import require_trainable
     from vbsix.config.choosing import choose_config, continue_config
     from vbsix.config.presets import full_name
@@ -185,23 +187,23 @@ def train(
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
     from vbsix.parsing.continuing import open_source
-    from vbsix.runs.beginning import begin_training
+    from vbsix.runs.beginning import begin_training, learn_from
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
     from vbsix.runs.folder import Run, is_staged, is_teaching, new_folder, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
-    from vbsix.runs.teachers import find_teachers
     from vbsix.runs.teaching import FOLDS
     from vbsix.utilities.processes import joined, writes_files
 
     cluster = choose_cluster(engine, address, cpus, gpus, out, resume, storage=storage)
     peers = choose_peers(distributed, coordinator, processes, process)
     held = resume and (is_sweep(resume) or is_staged(resume) or is_teaching(resume))
-    if peers and (cluster or vary or folds or rounds or stages or start or dry_run or held or not (out or resume)):
+    more = vary, folds, rounds, teachers, stages, start, dry_run
+    if peers and (cluster or any(more) or held or not (out or resume)):
         raise VbsixError(
             "--distributed trains one run in a folder that is given: it needs --out or --resume, and does not go with "
-            "sweeps, --rounds, --stages, --from, --dry-run and --engine ray."
+            "sweeps, --rounds, --teachers, --stages, --from, --dry-run and --engine ray."
         )
     own = own_domain(domain)
     if cluster and (rounds or not (vary or folds or (resume and is_sweep(resume)))):
@@ -248,29 +250,36 @@ def train(
         run = Run(out or new_folder(chosen), chosen, tuple(range(seeds or 1)), source)
         if rounds and (start or teachers or vary or dry_run):
             raise VbsixError("--rounds does not go with --from, --teachers, --vary or --dry-run.")
+        if teachers and dry_run:
+            raise VbsixError("--teachers does not go with --dry-run: teachers would have to infer worlds first.")
         if stages and not rounds and (vary or folds or dry_run):
             raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
         if vary or dry_run or (folds and not rounds):
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
-            taught_by = None
-            if teachers:
-                taught_by, known = find_teachers(teachers, chosen, source)
-                words = words or known
             values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
-            sweep = plan_sweep(run.folder, chosen, values, run.seeds, source, taught_by)
+            sweep = plan_sweep(run.folder, chosen, values, run.seeds, source)
             if dry_run and cluster:
                 raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
                 return print_plan(sweep, own)
             if cluster:
                 require_trainable(cluster, sweep)
+            if teachers:
+                with exit_when_stopped():
+                    inferred = learn_from(teachers, run.folder, sweep.runs, observe_runs(quiet), own)
+                sweep = replace(sweep, runs=tuple(replace(one, inferred=inferred) for one in sweep.runs))
             with connected(cluster):
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)
-        with joined(peers):
+        with joined(peers), exit_when_stopped():
             begun = begin_training(
-                run, own, words, begin, stages=stages, teachers=teachers, folds=folds or FOLDS, rounds=rounds
+                *(run, own, words, begin),
+                stages=stages,
+                teachers=teachers,
+                folds=folds or FOLDS,
+                rounds=rounds,
+                observe=observe_runs(quiet),
             )
         if begun is None:
             return (finish_teaching if rounds else finish_stages)(run.folder, own, quiet)

@@ -54,12 +54,12 @@ def train_sweep_on(cluster: Cluster, sweep: Sweep, quiet: bool) -> dict[Path, Vb
 
 
 def require_trainable(cluster: Cluster, sweep: Sweep) -> None:
-    """Refuses a sweep whose language or teachers tasks cannot find."""
+    """Refuses a sweep whose language, or what teachers inferred for it, tasks cannot find."""
     name = sweep.runs[0].config.domain
     if origin_of(name) is None and name not in (*BUILT_IN, *FROM_FILES):
         raise VbsixError(f"{name}: tasks on a cluster import a language of your own by its name: give module:Class.")
-    if cluster.storage and sweep.runs[0].teachers:
-        raise VbsixError("teachers must be in a folder that all nodes share; leave out the storage.")
+    if cluster.storage and sweep.runs[0].inferred:
+        raise VbsixError("a sweep with teachers needs a folder that all nodes share; leave out the storage.")
 
 
 def _jobs(cluster: Cluster, sweep: Sweep) -> list[Job]:

@@ -24,7 +24,7 @@ VALUES = {
 }
 REMOVED = {
     *("network.slots", "network.objects", "network.elements", "network.own_encoders"),
-    *("search.pool", "search.quota", "search.critic_score", "training.alpha"),
+    *("search.pool", "search.quota", "search.critic_score", "training.alpha", "training.teacher_threshold"),
 }
 """Settings that no longer exist."""
 OLD_DEFAULTS = {
@@ -68,7 +68,7 @@ def read_config(tables: Mapping[str, Any], method: str | None = None) -> Config:
     Settings that no longer exist are left out: they changed what was learned, not how a policy predicts. Parts of the
     user's own need not be registered until they are used: a parser uses no objective.
     """
-    saved = dict(flatten(tables))
+    saved = {name: value for name, value in flatten(tables) if name not in REMOVED}
     settings = saved if "method" in saved else upgrade(saved, method or "custom")
     return override(Config(), settings, registered=False)
 
@@ -78,7 +78,6 @@ def upgrade(saved: Mapping[str, Any], method: str) -> dict[str, Any]:
     names = METHODS.get(method, (method, "custom", ""))
     settings: dict[str, Any] = {**OLD_DEFAULTS, **dict(zip(("method", "recipe", "variant"), names, strict=True))}
     for name, value in saved.items():
-        if name not in REMOVED:
-            name = RENAMED.get(name, name)
-            settings[name] = VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
+        name = RENAMED.get(name, name)
+        settings[name] = VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
     return settings

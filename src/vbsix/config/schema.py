@@ -119,14 +119,6 @@ class TrainingConfig:
         least=0,
         input_of="step",
     )
-    teacher_threshold: float = setting(
-        0.0,
-        "With teachers: leave out an example in a step if the teachers give the correct programs found less than this "
-        "probability. 0 leaves out none.",
-        least=0,
-        below=1,
-        input_of="step",
-    )
     length_penalty: float = setting(
         0.0,
         "A preference for short programs: each token of a correct program divides its weight by e to this power. Only "

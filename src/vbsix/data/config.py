@@ -36,6 +36,14 @@ class DataConfig:
         "Where a shorter example is the beginning of a longer one, search only for programs of the longer one that "
         "pass through the shorter one's target. REINFORCE, which does not search, ignores it.",
     )
+    least_posterior: float = setting(
+        0.7,
+        "Runs with teachers: learn only from rows whose inferred worlds have at least this posterior. 0 leaves out no "
+        "row.",
+        least=0,
+        most=1,
+        input_of="data",
+    )
     evaluation: tuple[int, ...] = setting(
         (1, 2, 3),
         "Which prefixes of a row are evaluated during training, in instructions; 0 is the whole row.",

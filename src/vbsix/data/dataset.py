@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from vbsix.data.config import DataConfig
-from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, row_id, suffixes, targets_of, to_arrays
+from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, suffixes, targets_of, to_arrays
+from vbsix.data.inferred import Inferred, InferredRow, inferred_targets, require_rows_of, with_targets
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import UtteranceVectors, Words, load_vectors, load_words, random_words
@@ -30,6 +31,7 @@ FOLD = "fold"
 """The name of the split that cross-validation leaves out of training."""
 GLOVE = Path("glove", "glove.6B.100d.txt")
 _logger = logging.getLogger("vbsix")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,8 @@ class Dataset:
     train: Split = Split(())
     """The rows that the examples come from. Nothing learns from their intermediate worlds."""
     waypoints: Targets | None = None
-    """The targets of the training examples, where programs of longer examples must pass through those of shorter
-    ones."""
-    folds: Sequence[int] | None = None
-    """The fold of the row that each training example is of, for teachers that have not seen it."""
+    """Worlds that programs of longer examples must pass: the targets of shorter examples, and what teachers inferred.
+    """
 
     @property
     def most_instructions(self) -> int:
@@ -74,17 +74,15 @@ class Dataset:
         most = most or max(len(example.instructions) for example in examples)
         return to_arrays(self.domain, examples, self.words, most, self.max_words, self.waypoints)
 
-    def training_arrays(self, most: int) -> Arrays:
-        """The training examples as arrays, with their folds where these are known."""
-        folds = None if self.folds is None else np.array(self.folds, np.int32)
-        return self.arrays(self.examples, most)._replace(fold=folds)
-
     def fingerprint(self) -> str:
         """Identifies what is learned from, so that a run is not resumed on other data."""
         texts = [(example.context, example.instructions, example.target) for example in self.examples]
         spec = () if is_built_in(self.domain) else (self.domain.observation_spec(),)
         digest = hashlib.sha256(repr((self.domain.tokens, self.words.words, texts, *spec)).encode())
         digest.update(np.ascontiguousarray(self.words.vectors).tobytes())
+        said = targets_of(self.examples)
+        if inferred := [known for known in (self.waypoints or {}).items() if known[0] not in said]:
+            digest.update(repr(inferred).encode())
         return digest.hexdigest()
 
 
@@ -96,7 +94,7 @@ def load_dataset(
     word_size: int,
     shortest_first: bool = False,
     words: Words | None = None,
-    teacher_folds: int = 0,
+    inferred: Inferred | None = None,
 ) -> Dataset:
     """Reads the data of a run.
 
@@ -107,72 +105,107 @@ def load_dataset(
         word_size: the length of word vectors.
         shortest_first: sort the training examples by length, as a curriculum needs them.
         words: a vocabulary of one's own; None takes GloVe's, or random vectors where there is no GloVe.
-        teacher_folds: into how many folds the rows were divided for the run's teachers; 0 for a run without teachers.
+        inferred: what teachers inferred for the rows. Then only rows with a posterior of `config.least_posterior` at
+            least are learned from, and their programs pass through the inferred worlds.
     """
     unread: list[Row] = []
     vectors = None
-    _require_corpus(domain, source)
-    if source == SYNTHETIC:
-        train, splits = _synthetic(config, domain.name)
-    elif source.endswith(SUFFIX):
-        train, splits = _json_lines(config, source, domain)
-    else:
+    train, splits = _read_rows(config, domain, source)
+    if not (source == SYNTHETIC or source.endswith(SUFFIX)):
         folder = _open_folder(source)
-        train = load_split(folder, domain, config.split)
-        splits = {"dev": Split(load_split(folder, domain, "dev"))}
         # The vocabulary covers what a parser may ever read. Of test, only the words are read here.
         has_test = split_file(folder, domain, "test").exists()
         unread = load_split(folder, domain, "test") if has_test else []
         vectors = next((path for path in _glove_files(folder) if path.exists()), _glove_files(folder)[0])
-    # Worlds that JSON lines give between two instructions measure spurious programs; nothing learns from them.
-    every = [_without_middle(row) for row in train] if source.endswith(SUFFIX) else train
-    learned = every
+    every = _without_middle(train, source)
+    rows = [_Learned(row, with_targets(own, config.lengths)) for row, own in zip(train, every, strict=True)]
+    if inferred:
+        require_rows_of(inferred, every)
+        rows = [one._replace(found=found) for one, found in zip(rows, inferred.rows, strict=True)]
     if config.folds:
-        train, held_out = leave_out(train, config.folds, config.fold, every)
-        learned, _ = leave_out(every, config.folds, config.fold)
-        splits = {**splits, FOLD: Split(held_out)}
+        rows, held_out = leave_out(rows, config.folds, config.fold, every)
+        splits = {**splits, FOLD: Split([one.row for one in held_out])}
         for length in config.evaluation:
             splits[FOLD].examples(length)  # raises now, and not when the run is evaluated
     elif config.fold:
         raise VbsixError(
             f"data.fold: {config.fold}, but data.folds is 0: say into how many folds the rows are divided."
         )
-    examples = prefixes(learned, config.lengths)
+    if inferred:
+        rows = [one for one in rows if one.found and one.found.posterior >= config.least_posterior]
+        if not rows:
+            raise VbsixError(
+                f"data.least_posterior: teachers inferred no worlds with a posterior of {config.least_posterior} or "
+                "more, so there is nothing to learn from."
+            )
+    examples = prefixes([one.learned for one in rows], config.lengths)
     if config.suffixes:
         examples += suffixes(examples)
     if shortest_first:
         examples.sort(key=lambda example: len(example.instructions))
     # The vocabulary is the same for every fold, so that runs without one fold and without another share a program.
-    rows = [*every, *(row for split in splits.values() for row in split.rows), *unread]
-    texts = [utterance for row in rows for utterance in row.utterances]
+    read = [*every, *(row for split in splits.values() for row in split.rows), *unread]
+    texts = [utterance for row in read for utterance in row.utterances]
     if words is None:
         words = _vocabulary(config, vectors, texts, every, word_size)
-    if (found := words.vectors.shape[1]) != word_size:
-        raise VbsixError(f"the word vectors have {found} numbers, network.word says {word_size}.")
-    waypoints = targets_of(examples) if config.waypoints else None
-    folds = _example_folds(every, examples, teacher_folds) if teacher_folds else None
-    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, Split(train), waypoints, folds)
+    if (size := words.vectors.shape[1]) != word_size:
+        raise VbsixError(f"the word vectors have {size} numbers, network.word says {word_size}.")
+    waypoints = targets_of(examples) if config.waypoints or inferred else None
+    if inferred:
+        found = [one.found for one in rows if one.found]
+        waypoints = {**inferred_targets([one.learned for one in rows], found), **(waypoints or {})}
+    split = Split([one.row for one in rows])
+    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, split, waypoints)
 
 
-def _example_folds(rows: Sequence[Row], examples: Sequence[Example], folds: int) -> list[int]:
-    """The fold of each example's row; teachers of one fold have seen all rows, or none."""
-    if folds == 1:
-        return [0] * len(examples)
-    fold_of = {row.id: fold for row, fold in zip(rows, fold_numbers(rows, folds), strict=True)}
-    return [fold_of[row_id(example)] for example in examples]
+class _Learned(NamedTuple):
+    """A training row, and what may be learned from it."""
+
+    row: Row
+    """With all its worlds, for measurements."""
+    learned: Row
+    """With the targets of training examples alone."""
+    found: InferredRow | None = None
 
 
-def _without_middle(row: Row) -> Row:
-    """The row without the worlds between the first and the last one."""
-    return replace(row, worlds=(row.worlds[0], *[None] * (len(row.worlds) - 2), row.worlds[-1]))
+def rows_to_infer(
+    config: DataConfig, domain: Domain, source: str, lengths: Sequence[int], folds: int
+) -> tuple[list[Row], list[int]]:
+    """All training rows, with the targets of training examples alone, and the fold of each.
+
+    Args:
+        config: which rows.
+        domain: the language.
+        source: where they are; see `load_dataset`.
+        lengths: which prefixes of a row are training examples.
+        folds: into how many folds the rows are divided; 1 if they are not.
+    """
+    every = _without_middle(_read_rows(config, domain, source)[0], source)
+    numbers = fold_numbers(every, folds) if folds > 1 else [0] * len(every)
+    return [with_targets(row, lengths) for row in every], numbers
+
+
+def _read_rows(config: DataConfig, domain: Domain, source: str) -> tuple[list[Row], dict[str, Split]]:
+    """The training rows, and those to evaluate on."""
+    _require_corpus(domain, source)
+    if source == SYNTHETIC:
+        return _synthetic(config, domain.name)
+    if source.endswith(SUFFIX):
+        return _json_lines(config, source, domain)
+    folder = _open_folder(source)
+    return load_split(folder, domain, config.split), {"dev": Split(load_split(folder, domain, "dev"))}
+
+
+def _without_middle(rows: Sequence[Row], source: str) -> Sequence[Row]:
+    """The rows without the worlds that JSON lines give between two instructions. They measure spurious programs."""
+    return [with_targets(row, (0,)) for row in rows] if source.endswith(SUFFIX) else rows
 
 
 def rows_of(domain: Domain, source: str, split: str) -> tuple[list[Row], Sequence[Row]]:
     """The training rows of a data set and those of another split, without a vocabulary. Arguments as above."""
     config = DataConfig()
     if source == SYNTHETIC or source.endswith(SUFFIX):
-        _require_corpus(domain, source)
-        train, splits = _synthetic(config, domain.name) if source == SYNTHETIC else _json_lines(config, source, domain)
+        train, splits = _read_rows(config, domain, source)
         if split not in splits:
             raise UnknownName("split of this data", split, splits)
         return train, splits[split].rows
@@ -191,20 +224,18 @@ def _open_folder(source: str) -> Path:
     return Path(source)
 
 
-def leave_out(
-    rows: Sequence[Row], folds: int, fold: int, learned: Sequence[Row] | None = None
-) -> tuple[list[Row], list[Row]]:
+def leave_out(rows: Sequence[_T], folds: int, fold: int, every: Sequence[Row]) -> tuple[list[_T], list[_T]]:
     """The rows without those of a fold, and those of the fold.
 
     Args:
-        rows: the rows.
+        rows: what there is of each row.
         folds: into how many folds they are divided.
         fold: the one that is left out.
-        learned: the rows as they are learned from, with fewer worlds; None if that is how they are given.
+        every: the rows.
     """
     if folds < 2 or fold >= folds:
         raise VbsixError(f"data.fold: {fold} of data.folds = {folds}: there must be 2 folds or more, the first is 0.")
-    inside = [number == fold for number in fold_numbers(learned or rows, folds)]
+    inside = [number == fold for number in fold_numbers(every, folds)]
     kept = [row for row, is_inside in zip(rows, inside, strict=True) if not is_inside]
     return kept, [row for row, is_inside in zip(rows, inside, strict=True) if is_inside]
 

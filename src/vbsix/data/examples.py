@@ -79,17 +79,10 @@ class Arrays(NamedTuple):
     instructions: Int[Any, "*N"]
     """How many instructions each example has."""
     waypoints: Waypoints | None = None
-    fold: Int[Any, "*N"] | None = None
-    """The fold of the row that each example is of; None where nobody has to know."""
 
 
 Targets = Mapping[tuple[str, tuple[str, ...]], str | None]
 """The target of each context with its instructions; None where equal examples have different ones."""
-
-
-def row_id(example: Example) -> str:
-    """The id of the row that an example is of."""
-    return example.id.rpartition("/")[0]
 
 
 def targets_of(examples: Iterable[Example]) -> Targets:

@@ -154,17 +154,6 @@ def make_heads(domain: Domain, networks: Networks, tables: Tables) -> Heads:
     return Heads(networks.policy.for_example(domain, tables.policy), critic, expert)
 
 
-def ensemble_head(
-    domain: Domain, members: PolicyNetwork, vectors: Float[Array, "V word"], words: Int[Array, "M T"]
-) -> PolicyFunction:
-    """Trained policies as one function of a state of an example; their leaves have a leading axis over them."""
-
-    def read(member: PolicyNetwork) -> Any:
-        return member.prepare(member.utterances.encode(vectors[words], words > PADDING))
-
-    return Ensemble(members).for_example(domain, jax.vmap(read)(members))
-
-
 def policy_head(
     domain: Domain, policy: PolicyNetwork | Ensemble, projections: Float[Any, "V projected"], words: Int[Any, "M T"]
 ) -> PolicyFunction:

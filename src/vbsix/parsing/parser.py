@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -29,8 +28,7 @@ from vbsix.models.critic import TrainedCritic
 from vbsix.parsing.impossible import find_failures, missing
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.runs.identity import Behaviour, identify
-from vbsix.search.prediction import Parse, Predictions, Reading, predict, to_readings
-from vbsix.search.sharding import sharded_map
+from vbsix.search.prediction import Parse, Predictions, Reading, map_requests, predict, to_readings
 from vbsix.utilities.displays import display_html
 from vbsix.utilities.errors import UnknownName, VbsixError, naming
 from vbsix.utilities.files import checksum, sha256, write_tensors
@@ -358,27 +356,10 @@ def predict_requests(
 ) -> Predictions:
     """`predict` for a batch of requests, shared out over the cores of a CPU; `allowed` is the same for all."""
 
-    def of_shard(needed: tuple[Any, Any, Any], shard: Arrays) -> Predictions:
-        policy, projections, allowed = needed
-        longest = jnp.max(shard.instructions)
+    def of_request(policy: Any, projections: Any, allowed: Any, request: Arrays, longest: Any) -> Predictions:
+        return predict(domain, policy, projections, request, allowed, beam=beam, best=best, longest=longest)
 
-        def of_request(request: Arrays) -> Predictions:
-            return predict(
-                domain,
-                policy,
-                projections,
-                request,
-                allowed,
-                beam=beam,
-                best=best,
-                longest=longest,
-            )
-
-        return jax.tree.map(lambda leaf: leaf[None], jax.vmap(of_request)(shard))
-
-    needed, batch = jax.tree.map(jnp.asarray, ((policy, projections, allowed), requests))
-    found = sharded_map(of_shard, domain, len(requests.words))(needed, batch)
-    return jax.tree.map(lambda leaf: leaf[0], found)
+    return map_requests(of_request, domain, (policy, projections, allowed), requests)
 
 
 def _require_words(utterances: Sequence[str]) -> None:

@@ -11,9 +11,9 @@ from vbsix.config.choosing import choose_stages
 from vbsix.data.dataset import Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
-from vbsix.runs.folder import Run, Start, create_run
+from vbsix.runs.folder import INFERRED_FILE, Run, Start, create_run, require_unused
 from vbsix.runs.stages import create_stages, plan_stages
-from vbsix.runs.teachers import find_teachers
+from vbsix.runs.teachers import ObserveRuns, find_teachers, infer_once
 from vbsix.runs.teaching import create_teaching, plan_teaching
 
 
@@ -27,8 +27,11 @@ def begin_training(
     teachers: str | Path | None,
     folds: int,
     rounds: int | None,
+    observe: ObserveRuns,
 ) -> tuple[Run, Dataset] | None:
     """Makes the folder of a new run, of its stages, or of its teachers and students; see `train`.
+
+    Teachers that are there already infer worlds now, which `observe` displays.
 
     Returns:
         The run and its data, or None where it has stages or rounds.
@@ -38,11 +41,24 @@ def begin_training(
         names = run.folder, run.config, schedule, run.seeds, run.source
         create_teaching(plan_teaching(*names, folds=folds, rounds=rounds), language, words)
         return None
+    planned = [run]
+    if stages is not None:
+        planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
     if teachers is not None:
-        taught_by, own = find_teachers(Path(teachers), run.config, run.source)
-        run, words = replace(run, teachers=taught_by), words or own
+        inferred = learn_from(Path(teachers), run.folder, planned, observe, language)
+        planned = [replace(one, inferred=inferred) for one in planned]
     if stages is None:
-        return run, create_run(run, language, words, start=start)
-    planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source, run.teachers)
+        return planned[0], create_run(planned[0], language, words, start=start)
     create_stages(run.folder, planned, language, words, start)
     return None
+
+
+def learn_from(
+    path: Path, folder: Path, runs: Sequence[Run], observe: ObserveRuns, language: Domain | None = None
+) -> Path:
+    """Lets the teachers in `path` infer worlds for runs that do not exist yet, and writes them into `folder`."""
+    require_unused(folder)
+    source, configs = runs[0].source, [run.config for run in runs]
+    teachers = [find_teachers(path, config, source) for config in configs][0]  # noqa: RUF015 (all are checked)
+    title, again = f"{path} infers worlds", " Give the same command again."
+    return infer_once(folder / INFERRED_FILE, teachers, configs, source, observe, title, again, language)

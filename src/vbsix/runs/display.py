@@ -124,7 +124,7 @@ class LiveDisplay(QuietDisplay):
             TextColumn("{task.fields[speed]}"),
         )
         total = self.run.config.training.steps
-        self.bar = self.progress.add_task("compiling", total=total, speed="")
+        self.bar = self.progress.add_task("compiling", total=total, speed="", visible=False)
         self.live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
 
     def __enter__(self) -> LiveDisplay:
@@ -138,7 +138,7 @@ class LiveDisplay(QuietDisplay):
         super().on_progress(step)
         stage = f"stage {self.run.stage}, " if self.run.stage else ""
         doing = "compiling" if step == self.first else "training"
-        self.progress.update(self.bar, completed=step, description=stage + doing)
+        self.progress.update(self.bar, completed=step, description=stage + doing, visible=True)
 
     def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
         self.rows = rows

@@ -19,6 +19,7 @@ from vbsix import __version__
 from vbsix.config.legacy import read_config
 from vbsix.config.schema import OBJECTIVES, Config
 from vbsix.data.dataset import Dataset, load_dataset, warn_about, warn_about_words
+from vbsix.data.inferred import read_inferred
 from vbsix.data.json_lines import SUFFIX
 from vbsix.data.words import Words, read_words
 from vbsix.domains.base import Domain
@@ -37,33 +38,10 @@ from vbsix.utilities.processes import is_distributed, writes_files
 
 SWEEP_FILE, STAGES_FILE, TEACHING_FILE = "sweep.json", "stages.json", "teaching.json"
 """The files that describe the sweep, the stages or the teaching of a folder; the runs are in folders inside."""
+INFERRED_FILE = "inferred.jsonl"
+"""The worlds that teachers inferred, in the folder of what learns from them: a run, a sweep or stages."""
 STUDENT = "student"
 """The folder of the stages of the student, inside the folder of a teaching."""
-
-
-@dataclass(frozen=True)
-class Teachers:
-    """Whose posteriors a run learns from."""
-
-    folder: Path
-    """A run, whose seeds teach all rows; or a sweep over folds, whose runs teach the rows that they have not seen."""
-    folds: int
-    """How many folds; 1 for a run."""
-    context: bool
-    """Whether they see the context."""
-
-    def to_json(self, base: Path) -> dict[str, Any]:
-        """For a file in the folder `base`, which may be moved together with the teachers."""
-        folder = os.path.relpath(self.folder.resolve(), base.resolve())
-        return {"folder": folder, "folds": self.folds, "context": self.context}
-
-
-def read_teachers(saved: Any, base: Path) -> Teachers | None:
-    """What `Teachers.to_json` wrote; None for None."""
-    if saved is None:
-        return None
-    folder = Path(os.path.normpath(base / str(saved["folder"])))
-    return Teachers(folder, int(saved["folds"]), bool(saved["context"]))
 
 
 @dataclass(frozen=True)
@@ -79,8 +57,8 @@ class Run:
     """Of its domain, as far as that is known."""
     stage: int = 0
     """The number of the stage that it is, from 1 on; 0 if it is not one of several."""
-    teachers: Teachers | None = None
-    """Whose posteriors it learns from; None for its own."""
+    inferred: Path | None = None
+    """The worlds that teachers inferred for it; None if it has no teachers."""
 
     @property
     def checkpoints(self) -> Path:
@@ -117,15 +95,14 @@ class Best(NamedTuple):
 
 def read_dataset(run: Run, domain: Domain | None = None, words: Words | None = None) -> Dataset:
     """The data of a run; None takes the domain that is known by its name."""
-    seen, teachers = as_seen(domain or get_domain(run.config.domain), run.config), run.teachers
     return load_dataset(
         run.config.data,
-        seen.with_context() if teachers and teachers.context else seen,  # states hold what teachers see
+        as_seen(domain or get_domain(run.config.domain), run.config),
         run.source,
         word_size=run.config.network.word,
         shortest_first=bool(run.config.training.curriculum_steps),
         words=words,
-        teacher_folds=teachers.folds if teachers else 0,
+        inferred=read_inferred(run.inferred) if run.inferred else None,
     )
 
 
@@ -174,7 +151,7 @@ def create_run(
         "seeds": list(run.seeds),
         "data": run.source,
         **({"stage": run.stage} if run.stage else {}),
-        **({"teachers": run.teachers.to_json(run.folder)} if run.teachers else {}),
+        **describe_inferred(run, run.folder),
         **identify(dataset.domain, [str(example.context) for example in dataset.examples]).to_json(),
         "config": dataclasses.asdict(run.config),
     }
@@ -235,12 +212,22 @@ def open_run(folder: Path) -> Run:
     try:
         config = read_config(description["config"], description.get("method"))
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
-        stage, teachers = int(description.get("stage", 0)), read_teachers(description.get("teachers"), folder)
-        return Run(folder, config, seeds, source, read_identity(description), stage, teachers)
+        stage, inferred = int(description.get("stage", 0)), find_inferred(description, folder)
+        return Run(folder, config, seeds, source, read_identity(description), stage, inferred)
     except VbsixError as error:
         raise VbsixError(f"{folder / 'run.json'}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{folder / 'run.json'}: not the description of a run: {error!r}.") from error
+
+
+def describe_inferred(run: Run, folder: Path) -> dict[str, str]:
+    """Where the worlds are that teachers inferred, for a file in a folder. Both may be moved together."""
+    return {"inferred": os.path.relpath(run.inferred.resolve(), folder.resolve())} if run.inferred else {}
+
+
+def find_inferred(description: Mapping[str, Any], folder: Path) -> Path | None:
+    """The path that `describe_inferred` described."""
+    return Path(os.path.normpath(folder / str(description["inferred"]))) if "inferred" in description else None
 
 
 def is_staged(folder: Path) -> bool:

@@ -17,9 +17,7 @@ from vbsix.config.variation import inputs, with_inputs
 from vbsix.data.dataset import Dataset
 from vbsix.data.examples import Arrays
 from vbsix.evaluation.accuracy import Accuracies, evaluate_splits
-from vbsix.models.policy import PolicyNetwork
 from vbsix.runs.folder import Run, begin_from_start
-from vbsix.runs.teachers import load_teachers
 from vbsix.search.sharding import replicate
 from vbsix.training.chunk import Members, create_learners, learner_shapes, learners_at_once, make_members, train_chunk
 from vbsix.training.objective import Metrics
@@ -70,12 +68,12 @@ class Group:
         """The runs that have not failed, and their places."""
         return ((place, run) for place, run in enumerate(self.runs) if place not in failed)
 
-    def inputs(self) -> tuple[Members, Any, Arrays, Renaming | None, PolicyNetwork | None]:
-        """What a program takes: members, word vectors, the examples of all datasets one behind the other, how
-        constants are permuted, and teachers.
+    def inputs(self) -> tuple[Members, Any, Arrays, Renaming | None]:
+        """What a program takes: members, word vectors, the examples of all datasets one behind the other, and
+        how constants are permuted.
         """
         most = max(dataset.most_instructions for dataset in self.distinct)
-        arrays = [dataset.training_arrays(most) for dataset in self.distinct]
+        arrays = [dataset.arrays(dataset.examples, most) for dataset in self.distinct]
         spans = None
         if len(arrays) > 1:
             firsts = accumulate((len(own.instructions) for own in arrays), initial=0)
@@ -85,9 +83,7 @@ class Group:
         members = make_members([run.config for run in self.runs], [run.seeds for run in self.runs], spans)
         words, domain = self.datasets[0].words, self.datasets[0].domain
         renaming = make_renaming(domain, words) if self.runs[0].config.training.symmetry else None
-        taught_by = self.runs[0].teachers  # one for all runs of a sweep
-        teachers = load_teachers(taught_by, domain, words) if taught_by else None
-        return members, words.vectors, examples, renaming, teachers
+        return members, words.vectors, examples, renaming
 
     def evaluate(self, policies: Any) -> list[Accuracies]:
         """The accuracies of each run, on its own splits."""
@@ -174,7 +170,7 @@ def try_program(runs: Sequence[Run], datasets: Sequence[Dataset], steps: int = T
     """
     config, group, domain = runs[0].config, Group(runs, datasets), datasets[0].domain
     learners = group.start()
-    members, vectors, examples, renaming, teachers = replicate(group.inputs(), domain, config.training.batch)
+    members, vectors, examples, renaming = replicate(group.inputs(), domain, config.training.batch)
     begun = time.perf_counter()
     lowered = train_chunk.lower(
         domain,
@@ -185,7 +181,6 @@ def try_program(runs: Sequence[Run], datasets: Sequence[Dataset], steps: int = T
         examples,
         jnp.int32(0),
         renaming,
-        teachers,
         steps=steps,
         critic_ranks=config.training.critic,
         at_once=learners_at_once([run.seeds for run in runs]),
@@ -202,7 +197,7 @@ def try_program(runs: Sequence[Run], datasets: Sequence[Dataset], steps: int = T
         begun = time.perf_counter()
         with domain.alone():
             try:
-                learners, sums = compiled(learners, members, vectors, examples, jnp.int32(first), renaming, teachers)
+                learners, sums = compiled(learners, members, vectors, examples, jnp.int32(first), renaming)
                 jax.block_until_ready(sums)
             except jax.errors.JaxRuntimeError as error:
                 domain.raise_failure()

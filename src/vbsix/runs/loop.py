@@ -30,7 +30,6 @@ from vbsix.runs.checkpoints import (
 from vbsix.runs.folder import CONTINUE, Best, Run, is_in_sweep, load_best, resume_command, save_best, save_failure
 from vbsix.runs.group import Group, describe_device_error, join_accuracies, lacks_memory
 from vbsix.runs.metrics import MetricsFile, PendingMetrics, Row
-from vbsix.runs.teachers import teachers_digest
 from vbsix.search.sharding import replicate, to_host
 from vbsix.training.chunk import learner_shapes, learners_at_once, train_chunk
 from vbsix.training.step import Learner
@@ -112,7 +111,7 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
     first = state.step
     settings = dataclasses.asdict(config), [run.seeds for run in runs]
     require_agreement({"step": first, "origins": state.origins, "settings": settings})
-    members, vectors, examples, renaming, teachers = replicate(group.inputs(), domain, batch)
+    members, vectors, examples, renaming = replicate(group.inputs(), domain, batch)
     at_once = learners_at_once([run.seeds for run in runs])
     watch = _Stopwatch(state.seconds)
     accuracies: list[Accuracies] = [{} for _ in runs]
@@ -171,7 +170,6 @@ def train_together(runs: Sequence[Run], datasets: Sequence[Dataset], observer: O
                     examples,
                     jnp.int32(state.step),
                     renaming,
-                    teachers,
                     steps=stop - state.step,
                     critic_ranks=_critic_ranks(runs, state.step),
                     at_once=at_once,
@@ -310,8 +308,7 @@ def _load_together(group: Group, origins: Sequence[Origin]) -> list[Checkpoint] 
 def _origin(run: Run, dataset: Dataset) -> Origin:
     relevant = {name: value for name, value in dataclasses.asdict(run.config).items() if name != "run"}
     start = {"start": sha256(run.start.read_bytes())} if run.start.exists() else {}
-    taught = {"teachers": teachers_digest(run.teachers)} if run.teachers else {}
-    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint(), **start, **taught}
+    origin = {"vbsix": __version__, **flatten_json(relevant), "data": dataset.fingerprint(), **start}
     if not run.config.training.decay_share:  # then steps do not depend on how many there are, and more may follow
         origin.pop("training.steps")
     return origin

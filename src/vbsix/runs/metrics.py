@@ -46,11 +46,6 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "dropped_weight": '`training.programs = "graph"`: the share of the correct programs\' probability that runs '
         "through states which did not fit into `training.policy_states`",
     },
-    "teachers": {
-        "teacher_probability": "examples with a hit: the probability that the teachers give all correct programs found",
-        "taught": "of these examples, the share that is learned from: those whose probability is at least "
-        "`training.teacher_threshold`",
-    },
     "critic": {
         "critic_loss": "the critic's log-loss, summed over the states of an example",
         "value_error": "mean absolute difference between the critic's value and the expected reward, which is its "

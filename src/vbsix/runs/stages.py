@@ -25,11 +25,11 @@ from vbsix.runs.folder import (
     STAGES_FILE,
     Run,
     Start,
-    Teachers,
     create_run,
+    describe_inferred,
+    find_inferred,
     open_run,
     open_words,
-    read_teachers,
     reopen_run,
     require_unused,
     stage_folder,
@@ -65,7 +65,7 @@ def plan_stages(
     stages: Sequence[Mapping[str, Any]],
     seeds: Sequence[int],
     source: str,
-    teachers: Teachers | None = None,
+    inferred: Path | None = None,
 ) -> list[Run]:
     """A run for each stage. A stage has the settings of the one before, and its own. Nothing is written."""
     runs, config = [], base
@@ -76,7 +76,7 @@ def plan_stages(
             config = require_sense(override(config, settings))
         except VbsixError as error:
             raise VbsixError(f"stage {number}: {error}") from error
-        runs.append(Run(stage_folder(folder, number), config, tuple(seeds), source, stage=number, teachers=teachers))
+        runs.append(Run(stage_folder(folder, number), config, tuple(seeds), source, stage=number, inferred=inferred))
     if not runs:
         raise VbsixError("stages: expected at least one stage.")
     return runs
@@ -97,9 +97,7 @@ def create_stages(
     create_run(first, domain, words, start=start)
     configs = [dataclasses.asdict(run.config) for run in runs]
     description = {"vbsix": __version__, "seeds": list(first.seeds), "data": first.source, "stages": configs}
-    if first.teachers:
-        description["teachers"] = first.teachers.to_json(folder)
-    write_json(folder / STAGES_FILE, description)
+    write_json(folder / STAGES_FILE, {**description, **describe_inferred(first, folder)})
 
 
 def open_stages(folder: Path) -> list[Run]:
@@ -109,13 +107,13 @@ def open_stages(folder: Path) -> list[Run]:
     try:
         seeds, source = tuple(int(seed) for seed in description["seeds"]), str(description["data"])
         configs = [read_config(tables) for tables in description["stages"]]
-        teachers = read_teachers(description.get("teachers"), folder)
+        inferred = find_inferred(description, folder)
     except VbsixError as error:
         raise VbsixError(f"{file}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{file}: not the description of stages: {error!r}.") from error
     return [
-        Run(stage_folder(folder, number), config, seeds, source, stage=number, teachers=teachers)
+        Run(stage_folder(folder, number), config, seeds, source, stage=number, inferred=inferred)
         for number, config in enumerate(configs, start=1)
     ]
 

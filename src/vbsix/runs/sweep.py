@@ -26,7 +26,6 @@ from vbsix.runs.folder import (
     SWEEP_FILE,
     Run,
     Start,
-    Teachers,
     create_run,
     is_staged,
     is_teaching,
@@ -84,7 +83,7 @@ def plan_sweep(
     values: Values,
     seeds: Sequence[int],
     source: str,
-    teachers: Teachers | None = None,
+    inferred: Path | None = None,
 ) -> Sweep:
     """A sweep over all combinations of values. Nothing is written."""
     listed: dict[str, list[Any]] = {}
@@ -97,7 +96,7 @@ def plan_sweep(
     if len(set(names)) < len(names):
         raise VbsixError("a combination of values occurs twice; give each value once.")
     runs = [
-        Run(folder / name, one, tuple(seeds), source, teachers=teachers)
+        Run(folder / name, one, tuple(seeds), source, inferred=inferred)
         for name, one in zip(names, configs, strict=True)
     ]
     return Sweep(folder, tuple(runs), {name: [to_settings(one)[name] for one in configs] for name in listed})
@@ -123,7 +122,7 @@ def create_sweep(
 
 def is_same_run(begun: Run, run: Run) -> bool:
     """Whether a run that was begun is the one that is planned."""
-    there, here = ((one.config, one.seeds, one.source, one.teachers is None) for one in (begun, run))
+    there, here = ((one.config, one.seeds, one.source, one.inferred is None) for one in (begun, run))
     return there == here
 
 
@@ -279,7 +278,7 @@ class _Datasets:
     def read(self, run: Run) -> Dataset:
         network, curriculum = run.config.network, bool(run.config.training.curriculum_steps)
         seen = bool(network.context), run.config.search.skip_no_ops
-        key = run.config.data, network.word, seen, curriculum, run.teachers
+        key = run.config.data, network.word, seen, curriculum, run.inferred
         if key not in self.read_so_far:
             saved = (run.folder / "words.safetensors").exists()
             words = self.words or (open_words(run.folder) if saved else None)

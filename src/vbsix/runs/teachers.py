@@ -1,15 +1,16 @@
-"""Teachers: trained policies whose posteriors a run learns from.
+"""Teachers: trained policies that infer the world after every instruction of training rows, before others learn.
 
-The seeds of a run teach all rows: then the run is distilled from their ensemble. The runs of a sweep over folds teach
-the rows that they have not seen: they cannot have memorised a spurious program for one of them.
+The runs of a sweep over folds infer the worlds of the rows that they have not seen: they cannot have memorised a
+spurious program for one of them. The seeds of a single run infer those of all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,20 +18,44 @@ import numpy as np
 
 from vbsix.config.schema import OBJECTIVES, Config, to_settings
 from vbsix.config.variation import program_of
-from vbsix.data.words import Words
+from vbsix.data.dataset import rows_to_infer
+from vbsix.data.examples import Example, Targets, prefixes, targets_of, to_arrays
+from vbsix.data.inferred import Inferred, InferredRow, identify_rows, longest_examples, read_inferred, write_inferred
 from vbsix.domains.base import Domain
-from vbsix.models.policy import PolicyNetwork
-from vbsix.runs.folder import SWEEP_FILE, Run, Teachers, load_best, open_run, open_words
+from vbsix.models.ensemble import Ensemble
+from vbsix.runs.folder import SWEEP_FILE, Run, load_best, open_run, open_words
 from vbsix.runs.identity import domain_of
+from vbsix.runs.loop import Interrupted, Observer
+from vbsix.search.inference import infer_batch
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
+from vbsix.utilities.trees import choose
 
+BEAM = 96
+"""How many programs the search for a row keeps."""
 ROWS = ("data.split", "data.dev_file", "data.dev_share", "data.synthetic_rows")
 """Settings that say which rows there are to divide into folds."""
+ObserveRuns = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
+"""Opens a display of runs, given the runs and a title."""
 
 
-def find_teachers(path: Path, config: Config, source: str) -> tuple[Teachers, Words]:
-    """The teachers in a folder, and their vocabulary.
+@dataclass(frozen=True)
+class Teachers:
+    """Who infers worlds."""
+
+    folder: Path
+    runs: tuple[Run, ...]
+    """A run, whose seeds teach all rows; or the runs of a sweep over folds, in their order, each of which teaches the
+    rows of the fold that it has not seen.
+    """
+
+    def digest(self) -> str:
+        """Identifies them."""
+        return sha256(b"".join(sha256(run.best.read_bytes()).digest() for run in self.runs)).hexdigest()
+
+
+def find_teachers(path: Path, config: Config, source: str) -> Teachers:
+    """The teachers in a folder.
 
     Args:
         path: the folder of a run, or of a sweep over folds.
@@ -41,58 +66,118 @@ def find_teachers(path: Path, config: Config, source: str) -> tuple[Teachers, Wo
         VbsixError: they cannot teach that run.
     """
     require_teachable(config)
-    runs, folds = _runs(path)
+    runs = _runs(path)
     first = runs[0]
     if first.config.domain != config.domain:
         raise VbsixError(f"{path}: teaches {first.config.domain}, not {config.domain}.")
     for run in runs:
         if not run.best.exists() or not (run.folder / "result.json").exists():
             raise VbsixError(f"{run.folder}: has not ended yet, so it cannot teach.")
-    if folds > 1:
+    if len(runs) > 1:
         there, here = to_settings(first.config), to_settings(config)
         if first.source != source or any(there[name] != here[name] for name in ROWS):
             raise VbsixError(
                 f"{path}: was trained without folds of other rows; teachers and student need the same --data."
             )
-    return Teachers(path, folds, bool(first.config.network.context)), open_words(first.folder)
+    return Teachers(path, runs)
 
 
 def require_teachable(config: Config) -> None:
-    """Refuses settings with which a run cannot learn from teachers."""
-    if OBJECTIVES.get(config.training.objective).taught is None or config.training.programs != "graph":
+    """Refuses settings with which a run cannot learn from inferred worlds."""
+    if OBJECTIVES.get(config.training.objective).samples:
         raise VbsixError(
-            "teachers weigh the paths of the search graph: take the recipe stochastic, and one of the methods vbsix, "
-            "mml, execution-only and value-only."
+            f"{config.training.objective} learns from samples, so that it cannot use the worlds that teachers infer: "
+            "take a method that searches."
         )
 
 
-def load_teachers(teachers: Teachers, domain: Domain, words: Words) -> PolicyNetwork:
-    """The policies, each at its best step on dev, leaves [F, T, ...]: T of them for the rows of each fold."""
-    runs, _ = _runs(teachers.folder)
-    own = open_words(runs[0].folder)
-    if own.words != words.words or not np.array_equal(own.vectors, words.vectors):
-        raise VbsixError(f"{teachers.folder}: has another vocabulary than the run that it is to teach.")
-    policies: list[Any] = [
-        load_best(run, domain_of(run.config, run.folder, domain, run.identity)).policies for run in runs
-    ]
-    # Networks hold their settings; all have the first run's.
-    structure, leaves = jax.tree.structure(policies[0]), [jax.tree.leaves(policy) for policy in policies]
-    return jax.tree.unflatten(structure, [jnp.stack(parts) for parts in zip(*leaves, strict=True)])
+def infer_once(
+    path: Path,
+    teachers: Teachers,
+    configs: Sequence[Config],
+    source: str,
+    observe: ObserveRuns,
+    title: str,
+    again: str,
+    domain: Domain | None = None,
+) -> Path:
+    """Lets teachers infer the worlds of all training rows and writes them, unless they are there already.
+
+    Args:
+        path: where to write them.
+        teachers: who infers them.
+        configs: the settings of the runs that learn from them.
+        source: where the data comes from.
+        observe: opens a display.
+        title: of the display.
+        again: how to continue, for the message when it was stopped.
+        domain: the language; None for the one of that name.
+
+    Returns:
+        The path.
+
+    Raises:
+        Interrupted: the observer wanted to stop; nothing was written.
+        VbsixError: what is there was inferred by other teachers or for other rows, or a world is not known.
+    """
+    lengths = tuple(sorted({length for config in configs for length in config.data.lengths}))
+    languages = [domain_of(run.config, run.folder, domain, run.identity) for run in teachers.runs]
+    rows, folds = rows_to_infer(configs[0].data, languages[0], source, lengths, len(teachers.runs))
+    about = lengths, teachers.digest(), identify_rows(rows, lengths)
+    if path.exists():
+        found = read_inferred(path)
+        if (found.lengths, found.teachers, found.data) != about:
+            raise VbsixError(
+                f"{path}: was inferred by other teachers than those in {teachers.folder}, or for other rows. Give "
+                "another folder, or remove the file and what was learned from it."
+            )
+        return path
+    targets, examples = targets_of(prefixes(rows, lengths)), longest_examples(rows, lengths)
+    inferred: dict[int, InferredRow] = {}
+    with observe(teachers.runs, title) as observer:
+        for fold, (run, language) in enumerate(zip(teachers.runs, languages, strict=True)):
+            places = [place for place, own in enumerate(folds) if own == fold]
+            batches = _infer(run, language, [examples[place] for place in places], targets)
+            for place, (worlds, posterior) in zip(places, batches, strict=True):
+                inferred[place] = InferredRow(rows[place].id, worlds, posterior)
+                if observer.wants_to_stop():
+                    raise Interrupted(f"Stopped before all worlds were inferred.{again}")
+    write_inferred(path, Inferred(tuple(inferred[place] for place in range(len(rows))), *about))
+    return path
 
 
-def teachers_digest(teachers: Teachers) -> str:
-    """Identifies teachers, so that a run is not resumed with others."""
-    runs, _ = _runs(teachers.folder)
-    return sha256(b"".join(sha256(run.best.read_bytes()).digest() for run in runs)).hexdigest()
+def _infer(
+    run: Run, domain: Domain, examples: Sequence[Example], targets: Targets
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    """The worlds that the seeds of a run infer for examples, as texts, and their posteriors."""
+    words, policies = open_words(run.folder), load_best(run, domain).policies
+    ensemble = Ensemble(policies)
+    each = [choose(policies, seed).utterances.project(jnp.asarray(words.vectors)) for seed in range(ensemble.size)]
+    projections, size = jnp.concatenate(each, axis=-1), run.config.run.evaluation_batch
+    most = max(len(example.instructions) for example in examples)
+    for first in range(0, len(examples), size):
+        part = examples[first : first + size]
+        filled = [*part, *[part[-1]] * (size - len(part))]
+        with domain.alone():
+            arrays = to_arrays(domain, filled, words, most, run.config.data.max_words, targets)
+            inferred = infer_batch(domain, ensemble, projections, arrays, beam=BEAM)
+            states, posteriors = jax.tree.map(np.asarray, inferred)
+            domain.raise_failure()
+            found = []
+            for place, (example, posterior) in enumerate(zip(part, posteriors.tolist(), strict=False)):
+                after = [choose(states, (place, number)) for number in range(len(example.instructions))]
+                worlds = [domain.format_target(domain.world(state)) for state in after] if posterior else []
+                found.append((tuple(worlds), posterior))
+        yield from found
 
 
-def _runs(path: Path) -> tuple[Sequence[Run], int]:
-    """The runs that teach, those of a sweep in the order of their folds; and the number of folds."""
+def _runs(path: Path) -> tuple[Run, ...]:
+    """The runs that teach, those of a sweep in the order of their folds."""
     if not (path / SWEEP_FILE).exists():
-        return [open_run(path)], 1
+        return (open_run(path),)
     runs = [open_run(path / str(name)) for name in read_json(path / SWEEP_FILE).get("runs", ())]
     by_fold = {run.config.data.fold: run for run in runs}
     folds = runs[0].config.data.folds if runs else 0
     if set(by_fold) != set(range(folds)) or len(runs) != folds or len({program_of(run.config) for run in runs}) > 1:
         raise VbsixError(f"{path}: teachers are the seeds of a run, or of a sweep with --folds and nothing else.")
-    return [by_fold[fold] for fold in range(folds)], folds
+    return tuple(by_fold[fold] for fold in range(folds))

@@ -1,14 +1,13 @@
 """Teaching across folds: rounds of policies that were trained without a fold, then a student that learns from them.
 
-Each round is a sweep over folds, a sweep for each stage. The policies of a round weigh the programs found for the rows
-that they have not seen: those of the next round's runs, or of the student, which learns from all rows.
+Each round is a sweep over folds, a sweep for each stage. The policies of a round infer the worlds of the rows that they
+have not seen, for the next round's runs or for the student, which learns from all rows.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,30 +22,30 @@ from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.runs.continuing import continue_run
 from vbsix.runs.folder import (
+    CONTINUE,
+    INFERRED_FILE,
     STUDENT,
     TEACHING_FILE,
     Run,
     Start,
-    Teachers,
     is_staged,
     open_run,
+    open_words,
     read_dataset,
     require_unused,
+    resume_command,
     stage_folder,
     warn_about_run,
 )
 from vbsix.runs.identity import domain_of
-from vbsix.runs.loop import Observer
 from vbsix.runs.stages import Ended, Observe, create_stages, plan_stages, train_stages
 from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep, train_sweep
-from vbsix.runs.teachers import find_teachers, require_teachable
+from vbsix.runs.teachers import ObserveRuns, find_teachers, infer_once, require_teachable
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json, write_json
 
 FOLDS = 5
 """Into how many folds the rows are divided, unless said otherwise."""
-ObserveRuns = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
-"""Opens a display of runs, given the runs and a title."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,15 @@ class Teaching:
 
     def sweep_folder(self, number: int, stage: int) -> Path:
         """Where the sweep of a stage of a round is; both are counted from 1."""
-        return stage_folder(self.folder / f"round-{number}", stage)
+        return stage_folder(self.round_folder(number), stage)
+
+    def round_folder(self, number: int) -> Path:
+        """Where a round is."""
+        return self.folder / f"round-{number}"
+
+    def describe(self, number: int) -> str:
+        """What a round is called."""
+        return f"round {number} of {self.rounds}"
 
 
 def plan_teaching(
@@ -134,7 +141,7 @@ def train_teaching(
 
     Args:
         folder: where the teaching is.
-        observe_runs: opens a display of the runs of a round.
+        observe_runs: opens a display of the runs of a round, when they are trained and when they infer worlds.
         observe: opens a display of a stage of the student.
         domain: the language; None for the one of that name.
         words: a vocabulary of one's own.
@@ -143,16 +150,19 @@ def train_teaching(
         Interrupted: an observer wanted to stop; `train_teaching` continues.
         VbsixError: a run of a round failed.
     """
-    teaching, teachers = open_teaching(folder), None
+    teaching, inferred, student = open_teaching(folder), None, folder / STUDENT
     for number in range(1, teaching.rounds + 1):
         for stage in range(1, len(teaching.stages) + 1):
-            _train_round(teaching, number, stage, teachers, observe_runs, domain, words)
+            _train_round(teaching, number, stage, inferred, observe_runs, domain, words)
         last = teaching.sweep_folder(number, len(teaching.stages))
-        teachers, known = find_teachers(last, teaching.stages[-1], teaching.source)
-        words = words or known
-    student = folder / STUDENT
+        teachers = find_teachers(last, teaching.stages[-1], teaching.source)
+        words = words or open_words(teachers.runs[0].folder)
+        learners = student if number == teaching.rounds else teaching.round_folder(number + 1)
+        title, again = f"{teaching.describe(number)}, inferring worlds", f"{CONTINUE}{resume_command(teachers.runs[0])}"
+        given = teachers, teaching.stages, teaching.source, observe_runs, title, again, domain
+        inferred = infer_once(learners / INFERRED_FILE, *given)
     if not is_staged(student):
-        create_stages(student, _student(teaching, teachers), domain, words)
+        create_stages(student, _student(teaching, inferred), domain, words)
     return train_stages(student, observe, domain, words)
 
 
@@ -160,7 +170,7 @@ def _train_round(
     teaching: Teaching,
     number: int,
     stage: int,
-    teachers: Teachers | None,
+    inferred: Path | None,
     observe_runs: ObserveRuns,
     domain: Domain | None,
     words: Words | None,
@@ -169,10 +179,10 @@ def _train_round(
     folder = teaching.sweep_folder(number, stage)
     if not is_sweep(folder):
         config, values = _without_fold(teaching, teaching.stages[stage - 1]), {"data.fold": range(teaching.folds)}
-        planned = plan_sweep(folder, config, values, teaching.seeds, teaching.source, teachers)
+        planned = plan_sweep(folder, config, values, teaching.seeds, teaching.source, inferred)
         start = _continue_each(teaching.sweep_folder(number, stage - 1), domain) if stage > 1 else None
         create_sweep(planned, domain, words, start)
-    where = f"round {number} of {teaching.rounds}" + (f", stage {stage}" if len(teaching.stages) > 1 else "")
+    where = teaching.describe(number) + (f", stage {stage}" if len(teaching.stages) > 1 else "")
     failed = train_sweep(open_sweep(folder), lambda runs, title: observe_runs(runs, f"{where}, {title}"), domain, words)
     if failed:
         raise VbsixError("\n".join([*map(str, failed.values()), f"{teaching.folder}: a teacher is missing."]))
@@ -188,10 +198,10 @@ def _continue_each(before: Path, domain: Domain | None) -> Start:
     return start
 
 
-def _student(teaching: Teaching, teachers: Teachers | None) -> list[Run]:
+def _student(teaching: Teaching, inferred: Path | None) -> list[Run]:
     folder, source = teaching.folder / STUDENT, teaching.source
     return [
-        Run(stage_folder(folder, number), config, teaching.seeds, source, stage=number, teachers=teachers)
+        Run(stage_folder(folder, number), config, teaching.seeds, source, stage=number, inferred=inferred)
         for number, config in enumerate(teaching.stages, start=1)
     ]
 

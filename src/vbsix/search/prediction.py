@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,11 +16,13 @@ from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain, State
 from vbsix.domains.execution import apply_token, to_value
 from vbsix.models.ensemble import Ensemble
+from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import policy_head
 from vbsix.models.policy import PolicyNetwork
 from vbsix.search.beam import CORRECT, Graph, Problem, beam_search, outcome_of
 from vbsix.search.extraction import Programs, complete_programs, follow_back, most_probable_ends
 from vbsix.search.select import greedy
+from vbsix.search.sharding import sharded_map
 from vbsix.utilities.displays import display_html
 from vbsix.utilities.trees import choose
 
@@ -159,29 +161,49 @@ def predict(
     """
     marginalise = isinstance(policy, Ensemble)
     problem = Problem(request.world, request.instructions, None, allowed)
+    head, space = policy_head(domain, policy, projections, request.words), "execution" if marginalise else "program"
     most = request.words.shape[0]
-    graph = beam_search(
-        domain,
-        policy_head(domain, policy, projections, request.words),
-        problem,
-        jax.random.key(0),
-        select=greedy(beam),
-        outcome=outcome_of(domain, problem),
-        instructions=most,
-        beam=beam,
-        space="execution" if marginalise else "program",
-        longest=longest,
-    )
+    graph = search_greedily(domain, head, problem, instructions=most, beam=beam, space=space, longest=longest)
     programs = denotation_programs(domain, graph, best) if marginalise else complete_programs(graph, best)
-    steps = jax.vmap(lambda tokens, vertices: _trace(domain, graph, tokens, vertices, most))
     log_programs = graph.beam.log_chart[:, :, None] + graph.expansion.log_policy
     return Predictions(
         programs.tokens,
         programs.log_probability,
         programs.log_probability if marginalise else log_denotations(domain, graph, best),
-        *steps(programs.tokens, programs.vertices),
+        *trace(domain, graph, programs, most),
         log_complete=jax.nn.logsumexp(jnp.where(graph.expansion.kind == CORRECT, log_programs, -jnp.inf)),
     )
+
+
+def search_greedily(
+    domain: Domain,
+    policy: PolicyFunction,
+    problem: Problem,
+    *,
+    instructions: int,
+    beam: int,
+    space: str,
+    longest: Int[Array, ""] | None = None,
+) -> Graph:
+    """The beam search that keeps the most probable states; see `beam_search`."""
+    select, outcome = greedy(beam), outcome_of(domain, problem)
+    sizes: dict[str, Any] = {"instructions": instructions, "beam": beam, "space": space, "longest": longest}
+    return beam_search(domain, policy, problem, jax.random.key(0), select=select, outcome=outcome, **sizes)
+
+
+def map_requests(function: Callable[..., Any], domain: Domain, needed: Any, requests: Arrays) -> Any:
+    """`function(*needed, request, longest)` for each request of a batch, shared out over the cores of a CPU.
+
+    `longest` is the largest number of instructions among those that are computed together.
+    """
+
+    def of_shard(needed: Any, shard: Arrays) -> Any:
+        longest = jnp.max(shard.instructions)
+        return jax.tree.map(lambda leaf: leaf[None], jax.vmap(lambda one: function(*needed, one, longest))(shard))
+
+    needed, batch = jax.tree.map(jnp.asarray, (needed, requests))
+    found = sharded_map(of_shard, domain, len(requests.words))(needed, batch)
+    return jax.tree.map(lambda leaf: leaf[0], found)
 
 
 def denotation_programs(domain: Domain, graph: Graph, size: int) -> Programs:
@@ -212,6 +234,16 @@ def _marginalise(
     keys = jax.vmap(domain.denotation_key)(reached)
     same = jnp.all(keys[:, None] == keys[None, :], axis=-1)
     return end, last, jax.nn.logsumexp(jnp.where(same, log_probability[None, :], -jnp.inf), axis=1), same
+
+
+def trace(
+    domain: Domain, graph: Graph, programs: Programs, most: int
+) -> tuple[Int[Array, "P L"], Float[Array, "P M"], State]:
+    """For each program, each token's instruction, each command's log-probability, and the state after each command.
+
+    `most` is the largest number of instructions.
+    """
+    return jax.vmap(lambda *program: _trace(domain, graph, *program, most))(programs.tokens, programs.vertices)
 
 
 def _trace(

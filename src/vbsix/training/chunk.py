@@ -19,7 +19,6 @@ from vbsix.config.schema import Config, to_settings
 from vbsix.config.variation import inputs, varied, with_inputs
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
-from vbsix.models.policy import PolicyNetwork
 from vbsix.search.packing import scan_packed
 from vbsix.training.objective import Metrics
 from vbsix.training.step import Learner, Span, create_learner, train_step
@@ -90,7 +89,6 @@ def train_chunk(
     examples: Arrays,
     first_step: Int[Array, ""],
     renaming: Renaming | None = None,
-    teachers: PolicyNetwork | None = None,
     *,
     steps: int,
     critic_ranks: bool | None,
@@ -109,7 +107,6 @@ def train_chunk(
         examples: all training examples, of all runs.
         first_step: the number of the first step.
         renaming: how to permute interchangeable constants; None to leave examples as they are.
-        teachers: see `train_step`; all learners have the same.
         steps: how many steps.
         critic_ranks: whether the critic ranks; None if it does in some of the runs.
         at_once: how many learners take a step at the same time; None for all. See `learners_at_once`.
@@ -131,7 +128,6 @@ def train_chunk(
                 span=member.span,
                 axis=axis,
                 renaming=renaming,
-                teachers=teachers,
             )
 
         if at_once is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+import jax
+from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
-from vbsix.training.mml import Found, policy_loss, search_example, search_metrics
+from vbsix.search.beam import INVALID
+from vbsix.training.mml import Found, correct_paths, policy_loss, search_example, search_metrics
 from vbsix.training.objective import Context, Metrics, always
-from vbsix.training.taught_mml import weigh_by
 
 
 def expert_mml_objective(context: Context) -> tuple[Float[Array, ""], Metrics]:
@@ -27,4 +28,6 @@ def weigh_by_policy(context: Context, found: Found) -> Found:
     """
     if found.paths is None:
         return found
-    return weigh_by(context, found, context.frozen.policy, jnp.arange(found.graph.beam.log_chart.size))
+    valid = found.graph.expansion.kind != INVALID
+    log_policy = jax.vmap(jax.vmap(context.frozen.policy))(found.graph.beam.states, valid)
+    return found._replace(paths=stop_gradient(correct_paths(context, found.graph, log_policy)))

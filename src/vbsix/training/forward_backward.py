@@ -97,6 +97,6 @@ def graph_loss(log_policy: Float[Array, "*states A"], posterior: Float[Array, "*
 
     The posterior is a fixed weight. By default it is that of what the search used: of π or, in a stochastic search,
     of π mixed with a uniform distribution. The mixture gives improbable programs more weight, so that what exploration
-    finds is learned. `training.beta` and `training.length_penalty` change it, and so do teachers.
+    finds is learned. `training.beta` and `training.length_penalty` change it.
     """
     return -jnp.sum(stop_gradient(posterior) * jnp.where(posterior > 0, log_policy, 0.0))

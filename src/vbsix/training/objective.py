@@ -15,7 +15,6 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from vbsix.config.schema import Config
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
-from vbsix.models.functions import PolicyFunction
 from vbsix.models.heads import Heads
 from vbsix.search import Problem
 
@@ -46,8 +45,6 @@ class Context(NamedTuple):
     """Whether the critic ranks states at this step."""
     longest: Int[Array, ""] | None = None
     """The largest number of instructions in the batch; see `beam_search`."""
-    teacher: PolicyFunction | None = None
-    """An ensemble of other policies that weighs the programs found."""
 
     @property
     def problem(self) -> Problem:
@@ -69,8 +66,6 @@ class Objective:
     """What the networks are trained with."""
 
     loss: Loss
-    taught: Loss | None = None
-    """The loss of a run that has teachers; None if it cannot learn from them."""
     expert: bool = False
     """Whether an expert, a second policy that sees the target, is trained too."""
     critic: bool = True

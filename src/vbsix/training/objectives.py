@@ -6,8 +6,7 @@ from vbsix.training.expert_mml import expert_mml_objective
 from vbsix.training.mml import mml_objective
 from vbsix.training.objective import Objective
 from vbsix.training.reinforce import reinforce_objective
-from vbsix.training.taught_mml import taught_mml_objective
 
-MML = Objective(mml_objective, taught=taught_mml_objective)
+MML = Objective(mml_objective)
 EXPERT_MML = Objective(expert_mml_objective, expert=True, critic=False)
 REINFORCE = Objective(reinforce_objective, critic=False, samples=True)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 from vbsix.config.schema import OBJECTIVES, Config
 from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
-from vbsix.models.heads import Networks, create_networks, ensemble_head, make_heads, read_example
+from vbsix.models.heads import Networks, create_networks, make_heads, read_example
 from vbsix.models.policy import PolicyNetwork
 from vbsix.search.sharding import sharded_sum
 from vbsix.training.objective import Context, Mean, Metrics
@@ -94,7 +94,6 @@ def train_step(
     span: Span | None = None,
     axis: str | None = None,
     renaming: Renaming | None = None,
-    teachers: PolicyNetwork | None = None,
 ) -> tuple[Learner, Metrics]:
     """Algorithm 2, lines 4-8: samples a batch, searches, and updates the networks.
 
@@ -110,8 +109,6 @@ def train_step(
         span: which of the examples are sampled from; None for all.
         axis: the name of the axis over learners, if searches shall end with the longest example of all their batches.
         renaming: how to permute interchangeable constants; None to leave examples as they are.
-        teachers: policies that weigh the programs found, leaves [F, T, ...]: T of them for the rows of each fold; None
-            for programs that the learner weighs itself.
     """
     size = config.training.batch
     batch_key, search_key, dropout_key = jax.random.split(key, 3)
@@ -123,13 +120,11 @@ def train_step(
         tokens = jax.vmap(lambda key: sample_permutation(renaming, key))(permutation_keys)
         batch = jax.vmap(lambda example, tokens: permute_example(domain, renaming, example, tokens))(batch, tokens)
     keys = jax.random.split(search_key, size), jax.random.split(dropout_key, size)
-    objective = OBJECTIVES.get(config.training.objective)
-    loss_of = objective.loss if teachers is None else objective.taught
-    assert loss_of is not None, f"{config.training.objective} cannot learn from teachers"
+    loss_of = OBJECTIVES.get(config.training.objective).loss
 
-    def of_shard(needed: tuple[Networks, Array, Any], shard: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
+    def of_shard(needed: tuple[Networks, Array], shard: tuple[Arrays, Keys, Keys]) -> tuple[Networks, Metrics]:
         """The gradient and the metrics of some of the batch's examples."""
-        networks, vectors, teachers = needed
+        networks, vectors = needed
         longest = None if axis is None else jax.lax.pmax(jnp.max(shard[0].instructions), axis)
 
         def loss(networks: Networks) -> tuple[Float[Array, ""], Metrics]:
@@ -146,10 +141,7 @@ def train_step(
                 )
                 heads = make_heads(domain, networks, tables)
                 frozen = make_heads(domain, stop_gradient(networks), stop_gradient(tables))
-                teacher = None
-                if teachers is not None:
-                    teacher = ensemble_head(domain, choose(teachers, example.fold), vectors, example.words)
-                given = domain, config, heads, frozen, example, key, step, critic_ranks, longest, teacher
+                given = domain, config, heads, frozen, example, key, step, critic_ranks, longest
                 return loss_of(Context(*given))
 
             losses, metrics = jax.vmap(of_example)(*shard)
@@ -157,7 +149,7 @@ def train_step(
 
         return jax.grad(loss, has_aux=True)(networks)
 
-    gradients, metrics = sharded_sum(of_shard, domain, size)((learner.networks, vectors, teachers), (batch, *keys))
+    gradients, metrics = sharded_sum(of_shard, domain, size)((learner.networks, vectors), (batch, *keys))
     metrics["gradient_norm"] = Mean(optax.tree.norm(gradients), jnp.float32(1))
     return update(config, learner, gradients, metrics, step), metrics
 
@@ -167,14 +159,13 @@ def update(config: Config, learner: Learner, gradients: Networks, metrics: Metri
 
     Ours: a batch without a hit changes neither the policy nor the expert, nor their Adam states; nor the critic, unless
     `critic_updates` is `always`. Adam divides by the recent size of gradients, so the first hit after many batches
-    without one would otherwise cause a very large update. With teachers, a hit that they leave out does not count for
-    the policy. Objectives that learn from samples (REINFORCE) or do not measure hits update on every batch.
+    without one would otherwise cause a very large update. Objectives that learn
+    from samples (REINFORCE) or do not measure hits update on every batch.
     """
     adam, scale = optax.adam(config.training.learning_rate), _learning_rate_scale(config, step)
     gated = not OBJECTIVES.get(config.training.objective).samples and "hit" in metrics
     hit = metrics["hit"].total > 0 if gated else jnp.bool_(True)
-    learns = metrics["taught"].total > 0 if gated and "taught" in metrics else hit
-    applies = learns, hit | (config.training.critic_updates == "always"), hit
+    applies = hit, hit | (config.training.critic_updates == "always"), hit
 
     def of_network(network: Any, state: Any, gradient: Any, applies: Bool[Array, ""]) -> tuple[Any, Any]:
         if network is None:
