@@ -41,6 +41,7 @@ from vbsix.data.json_lines import read_json_lines
 from vbsix.data.sail import convert_sail
 from vbsix.data.words import Words, load_vectors
 from vbsix.domains.base import Domain
+from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import import_domain
 from vbsix.domains.sail_maps import MAPS
 from vbsix.evaluation.accuracy import Predicted
@@ -64,6 +65,8 @@ import word_problems  # noqa: E402
 
 GLOVE = Path("glove/glove.6B.100d.txt")
 MAWPS_FOLDS, DRAWS = 5, 3
+KEPT_STATES = 1 << 22
+"""Of word problems, so that each pass over the data need not compute them again; a few gigabytes."""
 
 
 class Fold(NamedTuple):
@@ -142,7 +145,7 @@ def join(name: str, parts: Path, out: Path | None = None) -> None:
         raise VbsixError(f"{parts}: no results of {name}.")
     joined = {**results[0], "seconds": max(result["seconds"] for result in results)}
     for result in results:
-        if any(result[what] != joined[what] for what in ("settings", "config", "seeds", "versions")):
+        if any(result[what] != joined[what] for what in ("settings", "seeds", "versions")):
             raise VbsixError(f"{name}: the folds {', '.join(joined['examples'])} were not trained alike.")
         for what in (*joined["measured"], "examples"):
             joined[what] = {**joined[what], **result[what]}
@@ -184,6 +187,8 @@ def plan(
 ) -> tuple[list[Run], list[Dataset]]:
     """A run for each fold, new or begun before."""
     domain = import_domain(task.domain)
+    if isinstance(domain, PythonDomain):
+        domain.full_table = domain.kept_states = KEPT_STATES
     runs, datasets = [], []
     for fold in folds:
         own = {**settings, "data.dev_file": str(fold.test), "data.vectors": str(data / GLOVE)}
