@@ -286,7 +286,7 @@ def sentences_of_one(data: Path, out: Path) -> list[Fold]:
     """Learn from one map and test on another, to choose settings by. The map l takes no part."""
     by_name = {fold.name: fold for fold in sentences(data, out)}
     pairs = ("grid", "jelly"), ("jelly", "grid")
-    return [by_name[tested]._replace(train=by_name[learned].test) for learned, tested in pairs]
+    return [by_name[tested]._replace(train=by_name[learned].test, sequences=None) for learned, tested in pairs]
 
 
 def wrong_on_the_way(test: Path, dataset: Dataset, predicted: Predicted) -> Shares:
