@@ -65,7 +65,7 @@ import word_problems  # noqa: E402
 
 GLOVE = Path("glove/glove.6B.100d.txt")
 MAWPS_FOLDS, DRAWS = 5, 3
-KEPT_STATES = 1 << 22
+KEPT_STATES = 3 << 20
 """Of word problems, so that each pass over the data need not compute them again; a few gigabytes."""
 
 
