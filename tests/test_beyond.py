@@ -15,6 +15,8 @@ import beyond  # noqa: E402
 import ceilings  # noqa: E402
 
 from vbsix.domains import registry  # noqa: E402
+from vbsix.utilities.errors import VbsixError  # noqa: E402
+from vbsix.utilities.files import write_json  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,30 @@ def test_what_the_language_of_word_problems_can_say(equation, numbers, expected)
     assert ceilings.is_expressible(numbers, equation.split()) == expected
 
 
+def _write_part(folder, fold, accuracy, **changed):
+    part = {"task": "svamp", "accuracy": {fold: accuracy}, "measured": ["accuracy"], "examples": {fold: 10}}
+    alike = {"seconds": 1.0, "settings": {}, "seeds": [0, 1], "versions": {}}
+    write_json(folder / f"svamp-{fold}.json", {**part, **alike, **changed})
+
+
+def test_the_results_of_single_folds_are_joined(tmp_path):
+    _write_part(tmp_path, "one", [0.5, 0.25])
+    _write_part(tmp_path, "two", [0.25, 0.75], seconds=2.0)
+    _write_part(tmp_path, "other", [1.0, 1.0], task="mawps")
+    beyond.join("svamp", tmp_path, tmp_path / "out")
+    result = json.loads((tmp_path / "out" / "svamp.json").read_text())
+    assert result["accuracy"] == {"one": [0.5, 0.25], "two": [0.25, 0.75], "mean": [0.375, 0.5]}
+    assert result["examples"] == {"one": 10, "two": 10}
+    assert result["seconds"] == 2
+
+
+def test_folds_that_were_trained_differently_are_not_joined(tmp_path):
+    _write_part(tmp_path, "one", [0.5])
+    _write_part(tmp_path, "two", [0.5], settings={"search.beam": 4})
+    with pytest.raises(VbsixError, match="were not trained alike"):
+        beyond.join("svamp", tmp_path, tmp_path)
+
+
 @pytest.mark.integration
 @pytest.mark.timeout(300)
 def test_a_task_trains_all_folds_and_writes_its_result(tmp_path, monkeypatch):
@@ -80,6 +106,7 @@ def test_a_task_trains_all_folds_and_writes_its_result(tmp_path, monkeypatch):
     result = json.loads((tmp_path / "results" / "beyond" / "mawps.json").read_text())
     folds = [f"cv_mawps-fold{fold}" for fold in range(beyond.MAWPS_FOLDS)]
     assert list(result["accuracy"]) == [*folds, "mean"] == list(result["spurious"])
+    assert [len(result[what]["mean"]) for what in ("marginal", "ensemble")] == [2, 1]
     assert all(len(shares) == 2 for shares in result["accuracy"].values())
     assert (result["seeds"], result["examples"][folds[0]]) == ([0, 1], 6)
     assert result["config"]["training"]["dropout"] == 0.1 == result["settings"]["training.dropout"]

@@ -1,9 +1,13 @@
 """Trains and measures what docs/beyond-scone.md reports, and writes `results/beyond/TASK.json`.
 
 Usage: python docs/scripts/beyond.py TASK --data DATA [--seeds N] [--folds N] [--set NAME=VALUE ...]
+       python docs/scripts/beyond.py TASK --data DATA --only FOLD --keep RUNS --out PARTS ...
+       python docs/scripts/beyond.py TASK --join PARTS
 
 DATA has the folders `sail`, `math` and `glove`. All folds of a task are trained side by side, as one program, with one
-vocabulary. Accuracy is that of the last step: the fold that is tested has no say in which policy is kept.
+vocabulary. Or each fold is trained by a process of its own, with the same vocabulary, and the results are joined. With
+`--keep`, runs stay in the folder RUNS, and the same command continues them. Accuracy is that of the last step: the fold
+that is tested has no say in which policy is kept.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
+import functools
 import json
 import os
 import shlex
@@ -22,26 +27,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool
 
 from vbsix.config.choosing import choose_config
+from vbsix.config.schema import Config
 from vbsix.config.toml import read_assignments
 from vbsix.data.dataset import Dataset, Split
+from vbsix.data.examples import Arrays
 from vbsix.data.json_lines import read_json_lines
 from vbsix.data.sail import convert_sail
-from vbsix.data.words import load_vectors
+from vbsix.data.words import Words, load_vectors
+from vbsix.domains.base import Domain
+from vbsix.domains.python import PythonDomain
 from vbsix.domains.registry import import_domain
 from vbsix.domains.sail_maps import MAPS
 from vbsix.evaluation.accuracy import Predicted
 from vbsix.evaluation.spurious import Shares, predict_longest, spurious_predictions
+from vbsix.models.ensemble import Ensemble
+from vbsix.models.policy import PolicyNetwork
 from vbsix.runs.display import create_display
 from vbsix.runs.folder import Run, create_run, read_dataset
 from vbsix.runs.loop import Trained, train_together
+from vbsix.search.prediction import predict
 from vbsix.utilities.errors import VbsixError
-from vbsix.utilities.files import write_json
+from vbsix.utilities.files import read_json, write_json
 from vbsix.utilities.jax_settings import prepare_jax
 from vbsix.utilities.machine import environment
 from vbsix.utilities.numbers import mean
+from vbsix.utilities.trees import choose
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "math"))
@@ -49,6 +65,8 @@ import word_problems  # noqa: E402
 
 GLOVE = Path("glove/glove.6B.100d.txt")
 MAWPS_FOLDS, DRAWS = 5, 3
+KEPT_STATES = 3 << 20
+"""Of word problems, so that each pass over the data need not compute them again; a few gigabytes."""
 
 
 class Fold(NamedTuple):
@@ -72,23 +90,36 @@ class Task(NamedTuple):
     """The spurious share of each seed's correct predictions, given the file that was tested; None where unknown."""
 
 
-def main(name: str, data: Path, seeds: int, assignments: Sequence[str], most_folds: int | None = None) -> None:
-    """Runs a task, or only its first folds, and writes its result."""
+def main(
+    name: str,
+    data: Path,
+    seeds: int,
+    assignments: Sequence[str],
+    most_folds: int | None = None,
+    only: str | None = None,
+    keep: Path | None = None,
+    out: Path | None = None,
+) -> None:
+    """Runs a task, or only its first folds or one of them, and writes its result."""
     prepare_jax()
     task = TASKS[name]
     settings = {**task.settings, **read_assignments(assignments)}
     with tempfile.TemporaryDirectory() as scratch:
-        folds = task.write_folds(data, Path(scratch))[:most_folds]
-        runs, datasets = plan(task, folds, data, Path(scratch), range(seeds), settings)
+        place = keep / name if keep else Path(scratch)
+        place.mkdir(parents=True, exist_ok=True)
+        every = task.write_folds(data, place)[:most_folds]
+        folds = [fold for fold in every if only in (None, fold.name)]
+        if not folds:
+            raise VbsixError(f"{only}: no such fold; there are {', '.join(fold.name for fold in every)}.")
+        words = vocabulary(task, every, data)
+        runs, datasets = plan(task, folds, words, data, place, range(seeds), settings)
         with create_display(runs, quiet=False) as observer:
             trained = train_together(runs, datasets, observer)
         found = [measure(task, *one) for one in zip(folds, runs, datasets, trained, strict=True)]
-    measured = {what: {fold.name: one[what] for fold, one in zip(folds, found, strict=True)} for what in found[0]}
-    for by_fold in measured.values():
-        by_fold["mean"] = [mean(of_seed) for of_seed in zip(*by_fold.values(), strict=True)]
     result = {
         "task": name,
-        **measured,
+        **{what: {fold.name: one[what] for fold, one in zip(folds, found, strict=True)} for what in found[0]},
+        "measured": list(found[0]),
         "examples": {fold.name: len(own.splits["dev"].rows) for fold, own in zip(folds, datasets, strict=True)},
         "seeds": list(range(seeds)),
         "seconds": max(one.seconds for one in trained if isinstance(one, Trained)),
@@ -99,7 +130,34 @@ def main(name: str, data: Path, seeds: int, assignments: Sequence[str], most_fol
         **environment(),
     }
     result["config"]["data"].update(vectors=GLOVE.name, dev_file="")
-    write_json(ROOT / "results" / "beyond" / f"{name}.json", result)
+    folder = out or ROOT / "results" / "beyond"
+    if only is None:
+        write_result(folder, result)
+    else:
+        write_json(folder / f"{name}-{only}.json", result)
+
+
+def join(name: str, parts: Path, out: Path | None = None) -> None:
+    """Makes one result of those of single folds, which must have been trained alike."""
+    results = [read_json(path) for path in sorted(parts.glob(f"{name}-*.json"))]
+    results = [result for result in results if result["task"] == name]
+    if not results:
+        raise VbsixError(f"{parts}: no results of {name}.")
+    joined = {**results[0], "seconds": max(result["seconds"] for result in results)}
+    for result in results:
+        if any(result[what] != joined[what] for what in ("settings", "seeds", "versions")):
+            raise VbsixError(f"{name}: the folds {', '.join(joined['examples'])} were not trained alike.")
+        for what in (*joined["measured"], "examples"):
+            joined[what] = {**joined[what], **result[what]}
+    write_result(out or ROOT / "results" / "beyond", joined)
+
+
+def write_result(folder: Path, result: dict[str, Any]) -> None:
+    """Adds means over folds, writes a result, and shows it."""
+    measured = {what: result[what] for what in result.pop("measured")}
+    for by_fold in measured.values():
+        by_fold["mean"] = [mean(of_seed) for of_seed in zip(*by_fold.values(), strict=True)]
+    write_json(folder / f"{result['task']}.json", result)
     print(json.dumps(measured, indent=1))
 
 
@@ -110,14 +168,27 @@ def command_for(name: str, data: Path, seeds: int, assignments: Sequence[str], m
     return shlex.join(["python", "docs/scripts/beyond.py", name, *options])
 
 
-def plan(
-    task: Task, folds: Sequence[Fold], data: Path, scratch: Path, seeds: range, settings: Mapping[str, Any]
-) -> tuple[list[Run], list[Dataset]]:
-    """A run for each fold, all with the vocabulary of all folds."""
+def vocabulary(task: Task, folds: Sequence[Fold], data: Path) -> Words:
+    """The words of all folds."""
     domain = import_domain(task.domain)
     rows = [row for path in {path for fold in folds for path in fold[1:3]} for row in read_json_lines(path, domain)]
     texts = sorted({utterance for row in rows for utterance in row.utterances})
-    words = load_vectors(data / GLOVE, texts).with_oov(texts, 1)
+    return load_vectors(data / GLOVE, texts).with_oov(texts, 1)
+
+
+def plan(
+    task: Task,
+    folds: Sequence[Fold],
+    words: Words,
+    data: Path,
+    scratch: Path,
+    seeds: range,
+    settings: Mapping[str, Any],
+) -> tuple[list[Run], list[Dataset]]:
+    """A run for each fold, new or begun before."""
+    domain = import_domain(task.domain)
+    if isinstance(domain, PythonDomain):
+        domain.full_table = domain.kept_states = KEPT_STATES
     runs, datasets = [], []
     for fold in folds:
         own = {**settings, "data.dev_file": str(fold.test), "data.vectors": str(data / GLOVE)}
@@ -128,7 +199,8 @@ def plan(
         run = Run(scratch / "runs" / fold.name, config, tuple(seeds), str(fold.train))
         runs.append(run)
         datasets.append(read_dataset(run, domain, words))
-        create_run(run, domain, words, datasets[-1])
+        if not (run.folder / "run.json").exists():
+            create_run(run, domain, words, datasets[-1])
     if any(own.words.words != datasets[0].words.words for own in datasets):
         raise VbsixError(f"{task.domain}: the folds differ in their words, so that they cannot share a program.")
     return runs, datasets
@@ -142,12 +214,51 @@ def measure(task: Task, fold: Fold, run: Run, dataset: Dataset, trained: Trained
     if fold.sequences:
         rows = read_json_lines(fold.sequences, dataset.domain)
         tests["sequences "] = dataclasses.replace(dataset, splits={"dev": Split(rows)})
-    found: dict[str, Shares] = {}
+    networks, found = trained.learners.evaluated, dict[str, Shares]()
     for kind, tested in tests.items():
-        predicted = predict_longest(tested, trained.learners.evaluated, run.config)["dev"]
+        predicted = predict_longest(tested, networks, run.config)["dev"]
         found[f"{kind}accuracy"] = predicted.correct.mean(axis=1).tolist()
         found[f"{kind}spurious"] = task.spurious(fold.test, tested, predicted)
+        for what, size in (("marginal", 1), ("ensemble", len(run.seeds))):
+            found[f"{kind}{what}"] = marginal_accuracies(tested, networks.policy, size, run.config)
+        np.savez_compressed(run.folder / f"{kind}predictions.npz", tokens=predicted.tokens, correct=predicted.correct)
     return found
+
+
+def marginal_accuracies(dataset: Dataset, policies: PolicyNetwork, size: int, config: Config) -> Shares:
+    """Accuracies where the most probable target is predicted, not the most probable program.
+
+    The seeds' policies are taken `size` together, and their probabilities are averaged.
+    """
+    examples = dataset.arrays(dataset.splits["dev"].examples(max(config.data.evaluation)))
+    count, batch = len(examples.instructions), config.run.evaluation_batch
+    shares = []
+    for first in range(0, len(jax.tree.leaves(policies)[0]), size):
+        members = choose(policies, slice(first, first + size))
+        right = np.zeros(count, bool)
+        for begin in range(0, count, batch):
+            places = np.minimum(np.arange(begin, begin + batch), count - 1)  # the last batch is filled up with its end
+            with dataset.domain.alone():
+                part = choose(examples, places), jnp.asarray(dataset.words.vectors)
+                right[places] = is_target_found(dataset.domain, members, *part, beam=config.run.evaluation_beam)
+                dataset.domain.raise_failure()
+        shares.append(float(right.mean()))
+    return shares
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames="beam")
+def is_target_found(
+    domain: Domain, members: PolicyNetwork, examples: Arrays, vectors: jax.Array, *, beam: int
+) -> Bool[jax.Array, " n"]:
+    """Whether the most probable denotation is the target, for each example."""
+    projections = jnp.concatenate(jax.vmap(lambda one: one.utterances.project(vectors))(members), axis=-1)
+
+    def of_example(example: Arrays) -> Bool[jax.Array, ""]:
+        found = predict(domain, Ensemble(members), projections, example, beam=beam)
+        last = jax.tree.map(lambda leaf: leaf[0, example.instructions - 1], found.states)
+        return domain.matches(last, example.target) & jnp.isfinite(found.log_probability[0])
+
+    return jax.vmap(of_example)(examples)
 
 
 # SAIL: train on two maps, test on the third.
@@ -169,6 +280,13 @@ def sequences(data: Path, out: Path) -> list[Fold]:
 def _maps(kind: str, data: Path, out: Path) -> list[Fold]:
     convert_sail(data / "sail", out)
     return [Fold(name, out / f"{kind}-without-{name}.jsonl", out / f"{kind}-{name}.jsonl") for name in MAPS]
+
+
+def sentences_of_one(data: Path, out: Path) -> list[Fold]:
+    """Learn from one map and test on another, to choose settings by. The map l takes no part."""
+    by_name = {fold.name: fold for fold in sentences(data, out)}
+    pairs = ("grid", "jelly"), ("jelly", "grid")
+    return [by_name[tested]._replace(train=by_name[learned].test, sequences=None) for learned, tested in pairs]
 
 
 def wrong_on_the_way(test: Path, dataset: Dataset, predicted: Predicted) -> Shares:
@@ -280,18 +398,28 @@ MATH = {
 SAIL = {**MATH, "data.max_words": 30, "training.batch": 16, "training.policy_states": 64}
 TASKS = {
     "sail-sentences": Task("sail", sentences, SAIL, wrong_on_the_way),
+    "sail-settings": Task("sail", sentences_of_one, SAIL, wrong_on_the_way),
     "sail-sequences": Task("sail", sequences, SAIL, wrong_on_the_way),
     "mawps": Task("word_problems:WordProblems", mawps, MATH, unlike_the_equation),
     "svamp": Task("word_problems:WordProblems", svamp, MATH, unlike_the_equation),
 }
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=TASKS)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--folds", type=int, help="only the first folds")
+    parser.add_argument("--only", metavar="FOLD", help="only this fold; its result can be joined with others")
+    parser.add_argument("--keep", type=Path, metavar="RUNS", help="keep the runs here, and continue those that are")
+    parser.add_argument("--out", type=Path, help="the folder of the result (results/beyond)")
+    parser.add_argument("--join", type=Path, metavar="PARTS", help="train nothing; join the results of single folds")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     given = parser.parse_args()
-    os.environ["VBSIX_DATA"] = str(given.data)  # where the domain sail finds its maps
-    main(given.task, given.data, given.seeds, given.set, given.folds)
+    if given.join:
+        join(given.task, given.join, given.out)
+    elif given.data:
+        os.environ["VBSIX_DATA"] = str(given.data)  # where the domain sail finds its maps
+        main(given.task, given.data, given.seeds, given.set, given.folds, given.only, given.keep, given.out)
+    else:
+        parser.error("give --data, or --join")

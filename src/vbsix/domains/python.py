@@ -33,12 +33,14 @@ from vbsix.utilities.errors import InvalidDomain, InvalidWorld, VbsixError, shor
 
 FULL_TABLE, KEPT_TABLES, KEPT_STATES = 1 << 19, 4, 1 << 20
 """States with which a table is full, so that the next search begins another one. Some tables are always kept; beyond,
-the oldest are forgotten where all of them hold too many states."""
+the oldest are forgotten where all of them hold too many states. An object may have its own limits, where there is
+memory for more: without room for the states of all examples, each pass over the data computes them again."""
 KEPT_TEXTS = 1 << 20
 """With more contexts, or more targets, the half that was read longest ago is forgotten."""
 
 
-TABLE_BITS = 20
+TABLE_BITS = 23
+"""Of the number of a state in its table: a full table must hold fewer."""
 _START, _EXPAND, _PERMUTE = range(3)
 """What compiled functions ask the host for."""
 
@@ -104,6 +106,7 @@ class PythonDomain(Domain):
         self._current: dict[int, int] = {}
         self._made = 0
         self._failure: VbsixError | KeyboardInterrupt | None = None
+        self.full_table, self.kept_states = FULL_TABLE, KEPT_STATES
         self._lock = threading.RLock()
         self._alone = threading.RLock()
 
@@ -319,13 +322,13 @@ class PythonDomain(Domain):
     def _open_table(self, instructions: int) -> StateTable:
         """The table for searches of this length, with what earlier ones found; a new one if it is full."""
         table = self._tables.get(self._current.get(instructions, -1))
-        if table is None or table.size >= FULL_TABLE:
+        if table is None or table.size >= self.full_table:
             table = StateTable(self._made, self.language, self.features, self._denotations, instructions)
             self._tables[self._made] = table
             self._current[instructions] = self._made
             self._made += 1
             before = len(self._tables)
-            while len(self._tables) > KEPT_TABLES and sum(one.size for one in self._tables.values()) > KEPT_STATES:
+            while len(self._tables) > KEPT_TABLES and sum(one.size for one in self._tables.values()) > self.kept_states:
                 del self._tables[min(self._tables)]
             if len(self._tables) < before:
                 self._forget_denotations()
