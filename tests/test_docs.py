@@ -114,6 +114,12 @@ def test_the_results_begin_with_a_figure():
     assert len(text[: text.index("\n![")].split()) < 100
 
 
+def test_the_notebook_lists_its_sections():
+    text = read(DOCS / "notebook.md")
+    listed = re.findall(r"\]\(#([^)]+)\)", text.split("\n## Contents\n")[1].split("\n## ")[0])
+    assert sorted(listed) == sorted(anchors(DOCS / "notebook.md") - {"notebook", "contents"})
+
+
 def test_results_were_made_with_the_presets_that_they_name(tmp_path):
     """All but incomplete runs, which say what was changed."""
     for path in sorted((ROOT / "results").rglob("*.json")):
