@@ -112,13 +112,27 @@ STAGES: Mapping[str, Sequence[Settings]] = {
         {"training.steps": 6000, "training.batch": 32, "search.beam": 128, "run.evaluate_every": 1000},
         {**CONTEXT_STAGE, "training.steps": 3000},
     ),
+    "student": (
+        {
+            "network.context": 64,
+            "search.beam": 16,
+            "training.batch": 32,
+            "training.critic": False,
+            "training.steps": 6000,
+            "training.dropout": 0.1,
+            "training.word_dropout": 0.05,
+            "training.decay_share": 0.4,
+            "run.evaluate_every": 1000,
+        },
+    ),
     "scene-context": (
         {"training.steps": 8000, "run.evaluate_every": 1000},
         {"search.beam": 64, "training.policy_states": 512, "training.decay_share": 0.5, "training.steps": 5000},
         {**CONTEXT_STAGE, "training.steps": 3000},
     ),
 }
-"""Named schedules of stages. `context`: the run as it is, then a stage with context. The others made the results in
+"""Named schedules of stages. `context`: the run as it is, then a stage with context. `student`: for a run with teachers.
+It sees the context from the start, because the inferred worlds leave few spurious programs. The others made the results in
 `results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam of 64 after a
 wider one."""
 

@@ -22,6 +22,7 @@ from vbsix.data.dataset import rows_to_infer
 from vbsix.data.examples import Example, Targets, prefixes, targets_of, to_arrays
 from vbsix.data.inferred import Inferred, InferredRow, identify_rows, longest_examples, read_inferred, write_inferred
 from vbsix.domains.base import Domain
+from vbsix.domains.names import base_name
 from vbsix.models.ensemble import Ensemble
 from vbsix.runs.folder import SWEEP_FILE, Run, load_best, open_run, open_words
 from vbsix.runs.identity import domain_of
@@ -68,7 +69,7 @@ def find_teachers(path: Path, config: Config, source: str) -> Teachers:
     require_teachable(config)
     runs = _runs(path)
     first = runs[0]
-    if first.config.domain != config.domain:
+    if base_name(first.config.domain) != base_name(config.domain):  # languages of the same worlds may differ
         raise VbsixError(f"{path}: teaches {first.config.domain}, not {config.domain}.")
     for run in runs:
         if not run.best.exists() or not (run.folder / "result.json").exists():
