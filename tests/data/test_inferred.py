@@ -45,7 +45,7 @@ def write_rows(folder: Path) -> str:
 def load(source: str, inferred: Inferred | None, **settings) -> Dataset:
     given = {"data.lengths": (2, 3), **{f"data.{name}": value for name, value in settings.items()}}
     data = override(CONFIG, given).data
-    return load_dataset(data, SUMS, source, word_size=4, inferred=inferred)
+    return load_dataset(data, SUMS, source, word_size=100, inferred=inferred)
 
 
 def infer(source: str, *found: tuple[tuple[str, ...], float], lengths: tuple[int, ...] = (2, 3)) -> Inferred:

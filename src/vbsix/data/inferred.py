@@ -64,13 +64,15 @@ def longest_examples(rows: Sequence[Row], lengths: Sequence[int]) -> list[Exampl
 
 
 def inferred_targets(rows: Iterable[Row], inferred: Iterable[InferredRow]) -> Targets:
-    """The world after each beginning of each row: the row's own target, or else the inferred world."""
-    examples: list[Example] = []
-    for row, found in zip(rows, inferred, strict=True):
-        worlds = [known or world for known, world in zip(row.worlds[1:], found.worlds, strict=False)]
-        complete = replace(row, worlds=(row.worlds[0], *worlds))
-        examples += prefixes([complete], range(1, len(worlds) + 1))
-    return targets_of(examples)
+    """The world after each beginning of each row, as far as it is known or inferred."""
+    complete = [complete_row(row, found) for row, found in zip(rows, inferred, strict=True)]
+    return targets_of(example for row in complete for example in prefixes([row], range(1, len(row.worlds))))
+
+
+def complete_row(row: Row, inferred: InferredRow) -> Row:
+    """The row with its own targets, and inferred worlds where it has none. Every prefix of it can be an example."""
+    both = zip(row.worlds[1:], inferred.worlds, strict=False)
+    return replace(row, worlds=(row.worlds[0], *(world if known is None else known for known, world in both)))
 
 
 def require_rows_of(inferred: Inferred, rows: Sequence[Row]) -> None:

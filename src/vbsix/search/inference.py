@@ -52,11 +52,11 @@ def infer_worlds(
     programs = complete_programs(graph, beam)
     states = trace(domain, graph, programs, most)[2]
     keys = jax.vmap(jax.vmap(domain.denotation_key))(states)
-    keys = jnp.where((jnp.arange(most) < example.instructions)[:, None], keys, 0)
+    keys = jnp.where((jnp.arange(most) < example.instructions)[None, :, None], keys, 0)
     same = jnp.all(keys[:, None] == keys[None, :], axis=(-2, -1))
     found = jnp.any(programs.found)
     share = jax.nn.softmax(jnp.where(found, programs.log_probability, 0.0))
-    posterior = jnp.sum(jnp.where(same, share, 0.0), axis=1)
+    posterior = jnp.sum(jnp.where(same, share[None, :], 0.0), axis=1)
     best = jnp.argmax(jnp.where(programs.found, posterior, -1.0))
     return Inference(choose(states, best), jnp.where(found, posterior[best], 0.0))
 
