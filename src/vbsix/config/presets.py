@@ -92,9 +92,8 @@ VARIANTS: Mapping[str, Settings] = {
 }
 """Named changes, in the order in which they apply: sequences as long as SCONE's (on the built-in corpus), a wider beam,
 vectors for out-of-vocabulary words, a larger initial scale of token embeddings, a policy that does not see what objects
-on the stack look like, suffix examples with a curriculum and a
-decaying learning rate, programs that pass through the targets of shorter examples, random permutations of
-interchangeable constants, the training examples of prior work."""
+on the stack look like, suffix examples with a curriculum and a decaying learning rate, programs that pass through the
+targets of shorter examples, random permutations of interchangeable constants, the training examples of prior work."""
 VARIANT_BY_DOMAIN: Mapping[tuple[str, str], Settings] = {
     ("five-instructions", "scene"): {"training.curriculum_steps": 1500},
 }
@@ -131,10 +130,10 @@ STAGES: Mapping[str, Sequence[Settings]] = {
         {**CONTEXT_STAGE, "training.steps": 3000},
     ),
 }
-"""Named schedules of stages. `context`: the run as it is, then a stage with context. `student`: for a run with teachers.
-It sees the context from the start, because the inferred worlds leave few spurious programs. The others made the results in
-`results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam of 64 after a
-wider one."""
+"""Named schedules of stages. `context`: the run as it is, then a stage with context. `student`: for a run with
+teachers; it sees the context from the start, because the inferred worlds leave few spurious programs. The others made
+the results in `results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam
+of 64 after a wider one."""
 
 PAPER_BY_DOMAIN: Mapping[str, Settings] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},
