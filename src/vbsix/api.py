@@ -128,6 +128,7 @@ def train(
     teachers: str | Path | None = None,
     folds: int | None = None,
     rounds: int | None = None,
+    student_stages: str | Path | Sequence[Mapping[str, Any]] | None = None,
     words: Words | None = None,
     callback: Callback | None = None,
     progress: bool = True,
@@ -153,6 +154,8 @@ def train(
             folds, whose runs teach the rows that they have not seen.
         folds: with `rounds`, into how many folds the rows are divided; 5 by default.
         rounds: teach across folds: train without each fold this many times, then a student on all rows.
+        student_stages: with `rounds`, the stages of runs that learn from inferred worlds, those of later rounds and the
+            student; by default the same as `stages`.
         words: a vocabulary of your own, such as `UtteranceVectors`.
         callback: called with every row of metrics and every evaluation; with `rounds`, those of the student.
         progress: show the progress.
@@ -170,6 +173,8 @@ def train(
     run = _plan(language, data, (method, recipe, variant), seeds, out, config, settings, source)
     if rounds is not None and (start is not None or teachers is not None):
         raise VbsixError("rounds: teachers begin from scratch; leave out start and teachers.")
+    if rounds is None and student_stages is not None:
+        raise VbsixError("student_stages: give rounds, too; without teachers there is no student.")
     if rounds is None and folds is not None:
         raise VbsixError("folds: give rounds, too; for cross-validation alone, call vbsix.sweep.")
     known, begin = (words, None) if source is None else (words or source.words, source.start)
@@ -180,6 +185,7 @@ def train(
         teachers=teachers,
         folds=folds,
         rounds=rounds,
+        student_stages=student_stages,
         observe=lambda runs, _: _watch(runs, None, progress),
     )
     if begun is not None:

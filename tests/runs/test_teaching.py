@@ -32,7 +32,8 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 
 SEEDS, FOLDS, ROUNDS = (0, 1), 2, 2
-STAGES = ({"data.least_posterior": 0.36}, {"training.averaging": 0.9, "data.least_posterior": 0.49})
+STAGES = ({}, {"training.averaging": 0.9})
+STUDENT_STAGES = ({"data.least_posterior": 0.36}, {"training.averaging": 0.9, "data.least_posterior": 0.49})
 
 
 INFERRING = "inferring worlds"
@@ -43,7 +44,8 @@ class Killed(Exception):
 
 
 def begin(folder: Path, source: str) -> None:
-    create_teaching(plan_teaching(folder, CONFIG, STAGES, SEEDS, source, folds=FOLDS, rounds=ROUNDS), SUMS)
+    given = {"folds": FOLDS, "rounds": ROUNDS, "student_stages": STUDENT_STAGES}
+    create_teaching(plan_teaching(folder, CONFIG, STAGES, SEEDS, source, **given), SUMS)
 
 
 def go_on(folder: Path, stop: tuple[str, int | None] | None = None, phases: list[str] | None = None):
@@ -110,13 +112,15 @@ def test_all_rounds_and_the_student_are_trained(taught):
         assert len(inferred) == 24
         dataset = read_dataset(opened, SUMS)
         kept = [row for row in dataset.train.rows if inferred[row.id].posterior >= opened.config.data.least_posterior]
-        assert list(dataset.train.rows) == kept and len(dataset.examples) == len(kept) > 0
+        assert list(dataset.train.rows) == kept and len(dataset.examples) == 2 * len(kept) > 0
         for example in dataset.examples:
             row = inferred[example.id.partition("/")[0]]
             assert dataset.waypoints[example.context, example.instructions[:1]] == row.worlds[0]
-            assert example.target == row.worlds[1]
-    first, second = (len(read_dataset(run, SUMS).examples) for run in map(open_run, runs_of(folder)))
+            assert example.target == row.worlds[len(example.instructions) - 1]
+    first, second = (len(read_dataset(run, SUMS).train.rows) for run in map(open_run, runs_of(folder)))
     assert 24 >= first > second > 0
+    stages = [open_run(folder / f"round-{number}" / "stage-2" / "fold=0").config for number in (1, 2)]
+    assert [config.data.least_posterior for config in stages] == [0.7, 0.49], "later rounds have the student's stages"
 
 
 @pytest.mark.slow
@@ -225,7 +229,7 @@ def test_worlds_that_others_inferred_are_refused(taught, tmp_path):
         read_dataset(run, SUMS)
     run = Run(tmp_path / "run", override(CONFIG, {"data.least_posterior": 1.0}), SEEDS, source, inferred=path)
     posteriors = [one.posterior for one in read_inferred(path).rows]
-    assert len(read_dataset(run, SUMS).examples) == posteriors.count(1.0)
+    assert len(read_dataset(run, SUMS).train.rows) == posteriors.count(1.0)
 
 
 @pytest.mark.integration

@@ -92,8 +92,8 @@ def train(
         typer.Option(
             metavar="FILE|NAME",
             help="Train in stages, each of which continues the one before: a TOML file with a table [[stages]] of "
-            "settings for each; context, a stage without context and one with it; or a schedule of our results: "
-            "tangrams-context, tangrams-large, scene-context.",
+            "settings for each; context, a stage without context and one with it; teachers or student, for "
+            "--rounds; or a schedule of our results: tangrams-context, tangrams-large, scene-context.",
         ),
     ] = None,
     vary: Annotated[
@@ -113,6 +113,14 @@ def train(
             min=1,
             help="Teaching across folds: train without each fold (5, or --folds) this many times, then a student on "
             "all rows. Policies that have not seen a row infer the world after each of its instructions.",
+        ),
+    ] = None,
+    student_stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="With --rounds: the stages of the runs that learn from inferred worlds, those of later rounds and the "
+            "student. Default: --stages.",
         ),
     ] = None,
     teachers: Annotated[
@@ -210,7 +218,7 @@ def train(
         raise VbsixError("--engine ray trains sweeps: give --vary or --folds, or --resume with a sweep.")
     if resume:
         begun = data, dev, method, recipe, variant, seeds, out, config, settings, start, stages
-        if any((*begun, vary, folds, rounds, teachers, dry_run)):
+        if any((*begun, vary, folds, rounds, student_stages, teachers, dry_run)):
             raise VbsixError(
                 "--resume continues a run as it was begun; it takes only --steps, --engine, --distributed and --quiet "
                 "besides."
@@ -250,6 +258,8 @@ def train(
         run = Run(out or new_folder(chosen), chosen, tuple(range(seeds or 1)), source)
         if rounds and (start or teachers or vary or dry_run):
             raise VbsixError("--rounds does not go with --from, --teachers, --vary or --dry-run.")
+        if student_stages and not rounds:
+            raise VbsixError("--student-stages needs --rounds: without teachers there is no student.")
         if teachers and dry_run:
             raise VbsixError("--teachers does not go with --dry-run: teachers would have to infer worlds first.")
         if stages and not rounds and (vary or folds or dry_run):
@@ -279,6 +289,7 @@ def train(
                 teachers=teachers,
                 folds=folds or FOLDS,
                 rounds=rounds,
+                student_stages=student_stages,
                 observe=observe_runs(quiet),
             )
         if begun is None:

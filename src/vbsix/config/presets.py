@@ -111,13 +111,31 @@ STAGES: Mapping[str, Sequence[Settings]] = {
         {"training.steps": 6000, "training.batch": 32, "search.beam": 128, "run.evaluate_every": 1000},
         {**CONTEXT_STAGE, "training.steps": 3000},
     ),
+    "teachers": (
+        {
+            "data.suffixes": True,
+            "training.critic": False,
+            "training.curriculum_steps": 2000,
+            "training.batch": 32,
+            "training.steps": 2000,
+            "training.decay_share": 0.3,
+            "run.evaluate_every": 1000,
+        },
+        {
+            "training.curriculum_steps": 0,
+            "training.batch": 8,
+            "training.steps": 4000,
+            "training.decay_share": 0.4,
+            "run.evaluate_every": 2000,
+        },
+    ),
     "student": (
         {
             "network.context": 64,
             "search.beam": 16,
-            "training.batch": 32,
             "training.critic": False,
-            "training.steps": 6000,
+            "training.batch": 16,
+            "training.steps": 4000,
             "training.dropout": 0.1,
             "training.word_dropout": 0.05,
             "training.decay_share": 0.4,
@@ -130,10 +148,11 @@ STAGES: Mapping[str, Sequence[Settings]] = {
         {**CONTEXT_STAGE, "training.steps": 3000},
     ),
 }
-"""Named schedules of stages. `context`: the run as it is, then a stage with context. `student`: for a run with
-teachers; it sees the context from the start, because the inferred worlds leave few spurious programs. The others made
-the results in `results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam
-of 64 after a wider one."""
+"""Named schedules of stages. `context`: the run as it is, then a stage with context. `teachers`: for those who learn
+from targets alone; single instructions first, then all examples. `student`: for those who learn from inferred worlds;
+it sees the context from the start, because these worlds leave few spurious programs. The others made the results in
+`results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam of 64 after a
+wider one."""
 
 PAPER_BY_DOMAIN: Mapping[str, Settings] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},

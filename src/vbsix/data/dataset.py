@@ -13,7 +13,7 @@ import numpy as np
 
 from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, suffixes, targets_of, to_arrays
-from vbsix.data.inferred import Inferred, InferredRow, inferred_targets, require_rows_of, with_targets
+from vbsix.data.inferred import Inferred, InferredRow, examples_of, require_rows_of, with_targets
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import UtteranceVectors, Words, load_vectors, load_words, random_words
@@ -80,9 +80,6 @@ class Dataset:
         spec = () if is_built_in(self.domain) else (self.domain.observation_spec(),)
         digest = hashlib.sha256(repr((self.domain.tokens, self.words.words, texts, *spec)).encode())
         digest.update(np.ascontiguousarray(self.words.vectors).tobytes())
-        said = targets_of(self.examples)
-        if inferred := [known for known in (self.waypoints or {}).items() if known[0] not in said]:
-            digest.update(repr(inferred).encode())
         return digest.hexdigest()
 
 
@@ -106,7 +103,8 @@ def load_dataset(
         shortest_first: sort the training examples by length, as a curriculum needs them.
         words: a vocabulary of one's own; None takes GloVe's, or random vectors where there is no GloVe.
         inferred: what teachers inferred for the rows. Then only rows with a posterior of `config.least_posterior` at
-            least are learned from, and their programs pass through the inferred worlds.
+            least are learned from: each prefix of a row is an example, with the inferred world as its target, and
+            programs of longer ones pass through it.
     """
     unread: list[Row] = []
     vectors = None
@@ -138,7 +136,10 @@ def load_dataset(
                 f"data.least_posterior: teachers inferred no worlds with a posterior of {config.least_posterior} or "
                 "more, so there is nothing to learn from."
             )
-    examples = prefixes([one.learned for one in rows], config.lengths)
+    if inferred:
+        examples = [example for one in rows if one.found for example in examples_of(one.learned, one.found)]
+    else:
+        examples = prefixes([one.learned for one in rows], config.lengths)
     if config.suffixes:
         examples += suffixes(examples)
     if shortest_first:
@@ -151,9 +152,6 @@ def load_dataset(
     if (size := words.vectors.shape[1]) != word_size:
         raise VbsixError(f"the word vectors have {size} numbers, network.word says {word_size}.")
     waypoints = targets_of(examples) if config.waypoints or inferred else None
-    if inferred:
-        found = [one.found for one in rows if one.found]
-        waypoints = {**inferred_targets([one.learned for one in rows], found), **(waypoints or {})}
     split = Split([one.row for one in rows])
     return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, split, waypoints)
 

@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 
-from vbsix.data.examples import Example, Row, Targets, prefixes, targets_of
+from vbsix.data.examples import Example, Row, prefixes
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import FORMAT, check_format, write_bytes
 
@@ -63,16 +64,13 @@ def longest_examples(rows: Sequence[Row], lengths: Sequence[int]) -> list[Exampl
     ]
 
 
-def inferred_targets(rows: Iterable[Row], inferred: Iterable[InferredRow]) -> Targets:
-    """The world after each beginning of each row, as far as it is known or inferred."""
-    complete = [complete_row(row, found) for row, found in zip(rows, inferred, strict=True)]
-    return targets_of(example for row in complete for example in prefixes([row], range(1, len(row.worlds))))
-
-
-def complete_row(row: Row, inferred: InferredRow) -> Row:
-    """The row with its own targets, and inferred worlds where it has none. Every prefix of it can be an example."""
-    both = zip(row.worlds[1:], inferred.worlds, strict=False)
-    return replace(row, worlds=(row.worlds[0], *(world if known is None else known for known, world in both)))
+def examples_of(row: Row, inferred: InferredRow) -> list[Example]:
+    """An example for each prefix of a row whose target is known: its own target, or else the inferred world."""
+    both = zip_longest(row.worlds[1:], inferred.worlds)
+    complete = replace(row, worlds=(row.worlds[0], *(world if known is None else known for known, world in both)))
+    return prefixes(
+        [complete], [length for length, world in enumerate(complete.worlds) if length and world is not None]
+    )
 
 
 def require_rows_of(inferred: Inferred, rows: Sequence[Row]) -> None:

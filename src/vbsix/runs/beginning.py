@@ -27,6 +27,7 @@ def begin_training(
     teachers: str | Path | None,
     folds: int,
     rounds: int | None,
+    student_stages: str | Path | Sequence[Mapping[str, Any]] | None,
     observe: ObserveRuns,
 ) -> tuple[Run, Dataset] | None:
     """Makes the folder of a new run, of its stages, or of its teachers and students; see `train`.
@@ -38,8 +39,9 @@ def begin_training(
     """
     if rounds is not None:
         schedule = choose_stages(stages) if stages is not None else [{}]
+        later = choose_stages(student_stages) if student_stages is not None else None
         names = run.folder, run.config, schedule, run.seeds, run.source
-        create_teaching(plan_teaching(*names, folds=folds, rounds=rounds), language, words)
+        create_teaching(plan_teaching(*names, folds=folds, rounds=rounds, student_stages=later), language, words)
         return None
     planned = [run]
     if stages is not None:

@@ -7,6 +7,7 @@ have not seen, for the next round's runs or for the student, which learns from a
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +55,17 @@ class Teaching:
 
     folder: Path
     stages: tuple[Config, ...]
-    """The settings of each stage, without a fold; one for runs that have no stages."""
+    """The settings of each stage of the first round, without a fold; one for runs that have no stages."""
+    student_stages: tuple[Config, ...]
+    """The same for the runs that learn from inferred worlds: those of later rounds, and the student."""
     seeds: tuple[int, ...]
     source: str
     folds: int
     rounds: int
+
+    def stages_of(self, number: int) -> tuple[Config, ...]:
+        """The settings of each stage of a round."""
+        return self.stages if number == 1 else self.student_stages
 
     def sweep_folder(self, number: int, stage: int) -> Path:
         """Where the sweep of a stage of a round is; both are counted from 1."""
@@ -82,26 +89,31 @@ def plan_teaching(
     *,
     folds: int = FOLDS,
     rounds: int = 1,
+    student_stages: Sequence[Mapping[str, Any]] | None = None,
 ) -> Teaching:
     """What will be trained. Nothing is written.
 
     Args:
         folder: where everything goes.
         base: the settings of all runs.
-        stages: those of each stage; one empty stage for runs without stages.
+        stages: those of each stage of the first round; one empty stage for runs without stages.
         seeds: the seeds of each run, so that each fold has as many teachers.
         source: where the data comes from.
         folds: into how many folds the rows are divided.
         rounds: how many times teachers are trained without each fold; from the second time on, they are taught, too.
+        student_stages: the settings of each stage of later rounds and of the student; None for the same as `stages`.
     """
     if base.data.folds or base.data.fold:
         raise VbsixError("teaching says all about folds; leave out data.folds and data.fold.")
     if folds < 2 or rounds < 1:
         raise VbsixError(f"teaching needs 2 folds and 1 round at least, not {folds} and {rounds}.")
-    configs = [run.config for run in plan_stages(folder, base, stages, seeds, source)]
-    for config in configs:
+    both = [
+        tuple(run.config for run in plan_stages(folder, base, schedule, seeds, source))
+        for schedule in (stages, stages if student_stages is None else student_stages)
+    ]
+    for config in itertools.chain(*both):
         require_teachable(config)
-    return Teaching(folder, tuple(configs), tuple(seeds), source, folds, rounds)
+    return Teaching(folder, *both, tuple(seeds), source, folds, rounds)
 
 
 def create_teaching(teaching: Teaching, domain: Domain | None = None, words: Words | None = None) -> None:
@@ -117,6 +129,7 @@ def create_teaching(teaching: Teaching, domain: Domain | None = None, words: Wor
         "folds": teaching.folds,
         "rounds": teaching.rounds,
         "stages": [dataclasses.asdict(config) for config in teaching.stages],
+        "student_stages": [dataclasses.asdict(config) for config in teaching.student_stages],
     }
     write_json(teaching.folder / TEACHING_FILE, description)
 
@@ -126,8 +139,9 @@ def open_teaching(folder: Path) -> Teaching:
     file = folder / TEACHING_FILE
     saved = read_json(file)
     try:
-        seeds, stages = tuple(int(seed) for seed in saved["seeds"]), [read_config(tables) for tables in saved["stages"]]
-        return Teaching(folder, tuple(stages), seeds, str(saved["data"]), int(saved["folds"]), int(saved["rounds"]))
+        seeds = tuple(int(seed) for seed in saved["seeds"])
+        both = [tuple(read_config(tables) for tables in saved[name]) for name in ("stages", "student_stages")]
+        return Teaching(folder, *both, seeds, str(saved["data"]), int(saved["folds"]), int(saved["rounds"]))
     except VbsixError as error:
         raise VbsixError(f"{file}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -152,14 +166,15 @@ def train_teaching(
     """
     teaching, inferred, student = open_teaching(folder), None, folder / STUDENT
     for number in range(1, teaching.rounds + 1):
-        for stage in range(1, len(teaching.stages) + 1):
+        count = len(teaching.stages_of(number))
+        for stage in range(1, count + 1):
             _train_round(teaching, number, stage, inferred, observe_runs, domain, words)
-        last = teaching.sweep_folder(number, len(teaching.stages))
-        teachers = find_teachers(last, teaching.stages[-1], teaching.source)
+        teachers = find_teachers(teaching.sweep_folder(number, count), teaching.student_stages[-1], teaching.source)
         words = words or open_words(teachers.runs[0].folder)
         learners = student if number == teaching.rounds else teaching.round_folder(number + 1)
         title, again = f"{teaching.describe(number)}, inferring worlds", f"{CONTINUE}{resume_command(teachers.runs[0])}"
-        given = teachers, teaching.stages, teaching.source, observe_runs, title, again, domain
+        configs = teaching.stages + teaching.student_stages
+        given = teachers, configs, teaching.source, observe_runs, title, again, domain
         inferred = infer_once(learners / INFERRED_FILE, *given)
     if not is_staged(student):
         create_stages(student, _student(teaching, inferred), domain, words)
@@ -176,13 +191,13 @@ def _train_round(
     words: Words | None,
 ) -> None:
     """Trains a stage of a round: a run without each fold."""
-    folder = teaching.sweep_folder(number, stage)
+    folder, stages = teaching.sweep_folder(number, stage), teaching.stages_of(number)
     if not is_sweep(folder):
-        config, values = _without_fold(teaching, teaching.stages[stage - 1]), {"data.fold": range(teaching.folds)}
+        config, values = _without_fold(teaching, stages[stage - 1]), {"data.fold": range(teaching.folds)}
         planned = plan_sweep(folder, config, values, teaching.seeds, teaching.source, inferred)
         start = _continue_each(teaching.sweep_folder(number, stage - 1), domain) if stage > 1 else None
         create_sweep(planned, domain, words, start)
-    where = teaching.describe(number) + (f", stage {stage}" if len(teaching.stages) > 1 else "")
+    where = teaching.describe(number) + (f", stage {stage}" if len(stages) > 1 else "")
     failed = train_sweep(open_sweep(folder), lambda runs, title: observe_runs(runs, f"{where}, {title}"), domain, words)
     if failed:
         raise VbsixError("\n".join([*map(str, failed.values()), f"{teaching.folder}: a teacher is missing."]))
@@ -202,7 +217,7 @@ def _student(teaching: Teaching, inferred: Path | None) -> list[Run]:
     folder, source = teaching.folder / STUDENT, teaching.source
     return [
         Run(stage_folder(folder, number), config, teaching.seeds, source, stage=number, inferred=inferred)
-        for number, config in enumerate(teaching.stages, start=1)
+        for number, config in enumerate(teaching.student_stages, start=1)
     ]
 
 
