@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from runs.sums import CONFIG, SUMS, write_sums
 from training.tiny import Watcher, outcome
+from training.tiny_config import tiny_config
 
 from vbsix.config.schema import override
 from vbsix.data.dataset import fold_numbers, rows_to_infer
@@ -240,20 +241,40 @@ def test_a_run_learns_from_the_seeds_of_another(taught, tmp_path):
     config = override(CONFIG, {"network.context": 4, "training.steps": 3})
     train_alone(tmp_path / "teacher", source, {"network.context": 4, "training.steps": 3})
     run = Run(tmp_path / "run", override(config, {"network.context": 0, "data.least_posterior": 0.3}), (0,), source)
-    none = {"stages": None, "folds": FOLDS, "rounds": None, "observe": unseen}
-    begun = begin_training(run, SUMS, None, None, teachers=tmp_path / "teacher", **none)
+    begun = begin_training(run, SUMS, None, None, teachers=tmp_path / "teacher", **NOTHING_ELSE)
     assert begun is not None and begun[0].inferred == tmp_path / "run" / "inferred.jsonl"
     assert open_run(run.folder).inferred == tmp_path / "run" / "inferred.jsonl"
     assert begun[1].domain is SUMS
     trained = train_to_end(*begun, Watcher())
     assert trained.accuracies
     with pytest.raises(VbsixError, match="is in use already"):
-        begin_training(run, SUMS, None, None, teachers=tmp_path / "teacher", **none)
+        begin_training(run, SUMS, None, None, teachers=tmp_path / "teacher", **NOTHING_ELSE)
+
+
+@pytest.mark.integration
+def test_a_language_that_remembers_where_teaches_that_of_the_paper(tmp_path, monkeypatch):
+    """Their worlds are the same, their states are not. The beam is wide, for the teacher has learned nothing."""
+    monkeypatch.setattr("vbsix.runs.teachers.BEAM", 2000)
+    config = tiny_config(domain="tangrams-where", training__steps=2)
+    teacher = Run(tmp_path / "teacher", config, (0,), "synthetic")
+    dataset = create_run(teacher)
+    measure_run(teacher, dataset, train_to_end(teacher, dataset, Watcher()))
+    student = override(config, {"domain": "tangrams", "data.least_posterior": 0.0})
+    run = Run(tmp_path / "run", student, (0,), "synthetic")
+    begun = begin_training(run, None, None, None, teachers=tmp_path / "teacher", **NOTHING_ELSE)
+    assert begun is not None
+    inferred = [one for one in read_inferred(begun[0].inferred).rows if one.worlds]
+    rows = {row.id: row for row in begun[1].train.rows}
+    assert inferred and all(one.worlds == (rows[one.id].worlds[1],) for one in inferred)
+    assert train_to_end(*begun, Watcher()).accuracies
 
 
 @contextmanager
 def unseen(runs, title):
     yield Watcher()
+
+
+NOTHING_ELSE = {"stages": None, "folds": FOLDS, "rounds": None, "student_stages": None, "observe": unseen}
 
 
 def make_row(name: str, *utterances: str, worlds: tuple[str | None, ...] | None = None) -> Row:
