@@ -8,6 +8,7 @@ import pytest
 from training.tiny import LOOP_CONFIG, LOOP_SEEDS, run_tiny
 
 import vbsix as library
+from vbsix.config.presets import STAGES
 from vbsix.config.schema import override
 from vbsix.data.dataset import GLOVE
 from vbsix.playground.feedback import Feedback
@@ -112,6 +113,11 @@ def test_python_trains_in_stages(first, tmp_path):
         (
             ["--rounds=1", "--vary=training.beta=1,2"],
             "--rounds does not go with --from, --teachers, --vary or --dry-run.",
+        ),
+        (["--student-stages=student"], "--student-stages needs --rounds: without teachers there is no student."),
+        (
+            ["--rounds=1", "--student-stages=pupil"],
+            f"unknown schedule of stages 'pupil'. Known: {', '.join(sorted(STAGES))}.",
         ),
         (["--rounds=1", "--dry-run"], "--rounds does not go with --from, --teachers, --vary or --dry-run."),
         (["--rounds=1", "--set=data.fold=1"], "teaching says all about folds; leave out data.folds and data.fold."),
