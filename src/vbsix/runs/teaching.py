@@ -7,7 +7,6 @@ have not seen, for the next round's runs or for the student, which learns from a
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,13 +106,17 @@ def plan_teaching(
         raise VbsixError("teaching says all about folds; leave out data.folds and data.fold.")
     if folds < 2 or rounds < 1:
         raise VbsixError(f"teaching needs 2 folds and 1 round at least, not {folds} and {rounds}.")
-    both = [
-        tuple(run.config for run in plan_stages(folder, base, schedule, seeds, source))
-        for schedule in (stages, stages if student_stages is None else student_stages)
-    ]
-    for config in itertools.chain(*both):
+    first = _configs(folder, base, stages, seeds, source)
+    later = first if student_stages is None else _configs(folder, base, student_stages, seeds, source)
+    for config in first + later:
         require_teachable(config)
-    return Teaching(folder, *both, tuple(seeds), source, folds, rounds)
+    return Teaching(folder, first, later, tuple(seeds), source, folds, rounds)
+
+
+def _configs(
+    folder: Path, base: Config, stages: Sequence[Mapping[str, Any]], seeds: Sequence[int], source: str
+) -> tuple[Config, ...]:
+    return tuple(run.config for run in plan_stages(folder, base, stages, seeds, source))
 
 
 def create_teaching(teaching: Teaching, domain: Domain | None = None, words: Words | None = None) -> None:
@@ -140,8 +143,8 @@ def open_teaching(folder: Path) -> Teaching:
     saved = read_json(file)
     try:
         seeds = tuple(int(seed) for seed in saved["seeds"])
-        both = [tuple(read_config(tables) for tables in saved[name]) for name in ("stages", "student_stages")]
-        return Teaching(folder, *both, seeds, str(saved["data"]), int(saved["folds"]), int(saved["rounds"]))
+        stages, later = (tuple(map(read_config, saved[name])) for name in ("stages", "student_stages"))
+        return Teaching(folder, stages, later, seeds, str(saved["data"]), int(saved["folds"]), int(saved["rounds"]))
     except VbsixError as error:
         raise VbsixError(f"{file}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:

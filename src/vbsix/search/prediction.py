@@ -243,7 +243,9 @@ def trace(
 
     `most` is the largest number of instructions.
     """
-    return jax.vmap(lambda *program: _trace(domain, graph, *program, most))(programs.tokens, programs.vertices)
+    return jax.vmap(lambda tokens, vertices: _trace(domain, graph, tokens, vertices, most))(
+        programs.tokens, programs.vertices
+    )
 
 
 def _trace(
