@@ -131,15 +131,28 @@ STAGES: Mapping[str, Sequence[Settings]] = {
     ),
     "student": (
         {
-            "network.context": 64,
+            "data.suffixes": True,
             "search.beam": 16,
             "training.critic": False,
+            "training.curriculum_steps": 1000,
+            "training.batch": 32,
+            "training.steps": 1000,
+            "training.decay_share": 0.3,
+            "run.evaluate_every": 500,
+        },
+        {
+            "data.suffixes": False,
+            "training.curriculum_steps": 0,
             "training.batch": 16,
-            "training.steps": 4000,
+            "training.decay_share": 0.0,
+            "training.steps": 2500,
+        },
+        {
+            "network.context": 64,
             "training.dropout": 0.1,
             "training.word_dropout": 0.05,
-            "training.decay_share": 0.4,
-            "run.evaluate_every": 1000,
+            "training.decay_share": 0.5,
+            "training.steps": 2500,
         },
     ),
     "scene-context": (
@@ -150,7 +163,7 @@ STAGES: Mapping[str, Sequence[Settings]] = {
 }
 """Named schedules of stages. `context`: the run as it is, then a stage with context. `teachers`: for those who learn
 from targets alone; single instructions first, then all examples. `student`: for those who learn from inferred worlds;
-it sees the context from the start, because these worlds leave few spurious programs. The others made the results in
+single instructions first, then all prefixes, then with context. The others made the results in
 `results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam of 64 after a
 wider one."""
 
