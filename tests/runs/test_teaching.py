@@ -261,7 +261,7 @@ def test_a_language_that_remembers_where_teaches_that_of_the_paper(tmp_path, mon
     measure_run(teacher, dataset, train_to_end(teacher, dataset, Watcher()))
     student = override(config, {"domain": "tangrams", "data.least_posterior": 0.0})
     run = Run(tmp_path / "run", student, (0,), "synthetic")
-    begun = begin_training(run, None, None, None, teachers=tmp_path / "teacher", **NOTHING_ELSE)
+    begun = begin_training(run, get_domain("tangrams"), None, None, teachers=teacher.folder, **NOTHING_ELSE)
     assert begun is not None
     inferred = [one for one in read_inferred(begun[0].inferred).rows if one.worlds]
     rows = {row.id: row for row in begun[1].train.rows}

@@ -112,7 +112,7 @@ def infer_once(
         observe: opens a display.
         title: of the display.
         again: how to continue, for the message when it was stopped.
-        domain: the language; None for the one of that name.
+        domain: the language of those who learn; None for the one of that name.
 
     Returns:
         The path.
@@ -122,7 +122,10 @@ def infer_once(
         VbsixError: what is there was inferred by other teachers or for other rows, or a world is not known.
     """
     lengths = tuple(sorted({length for config in configs for length in config.data.lengths}))
-    languages = [domain_of(run.config, run.folder, domain, run.identity) for run in teachers.runs]
+    languages = [
+        domain_of(run.config, run.folder, domain if domain and domain.name == run.config.domain else None, run.identity)
+        for run in teachers.runs
+    ]
     rows, folds = rows_to_infer(configs[0].data, languages[0], source, lengths, len(teachers.runs))
     about = lengths, teachers.digest(), identify_rows(rows, lengths)
     if path.exists():
