@@ -207,7 +207,23 @@ MISTAKES = {
     "targets of another type": (
         Lamps,
         lines(target="red green"),
-        'the target \'"red green"\' is unlike any denotation, such as \'["off", "off"]\'',
+        'the target \'"red green"\' is unlike any denotation, such as \'["off", "off"]\' (9 of 9 examples): target is '
+        "a text, denotation(state) is a list",
+    ),
+    "targets with texts where numbers belong": (
+        change(denotation=lambda self, state: tuple(COLOURS.index(lamp) for lamp in state.lamps)),
+        lines(target=[0, "1"]),
+        "(9 of 9 examples): target[1] is a text, denotation(state)[1] is a number",
+    ),
+    "targets without the list inside a tuple": (
+        change(denotation=lambda self, state: (state.lamps, state.done)),
+        lines(target=["red", "green", 2]),
+        "target is a list of 3, denotation(state) is a list of 2",
+    ),
+    "targets with a field of another type": (
+        change(denotation=lambda self, state: {"lit": {"first": state.lamps[0] != "off"}, "done": state.done}),
+        lines(target={"lit": {"first": 1}, "done": 2}),
+        "target['lit']['first'] is a number, denotation(state)['lit']['first'] is true or false",
     ),
     "NaN": (Lamps, lines(target=[float("nan"), "off"]), "target: has NaN or Infinity in it"),
     "a denotation that is NaN": (

@@ -96,7 +96,7 @@ def test_all_targets_are_compared_with_the_denotations_in_kind():
     trials[1234] = odd
     domain = PythonDomain(Counter)
     found = probe(domain, trials)
-    assert (found.unlike, odd in found.missed, found.reached) == ([odd], True, probing.SEARCHED)
+    assert ([*found.unlike], odd in found.missed, found.reached) == ([odd], True, probing.SEARCHED)
     (wrong,) = [one for one in advise(domain, trials, found) if one.is_wrong]
     assert wrong.text.startswith("file:odd: the target '[\"four\"]' is unlike any denotation, such as")
     assert "(1 of 2000 examples)" in wrong.text
@@ -108,7 +108,7 @@ def test_a_target_of_another_kind_that_is_reached_is_right():
             return {str(state[0]): 1} if state[0] > 1000 else state[0]
 
     trials = [*make_trials(2000), Trial("2000", 1, '{"2001": 1}', "file:rare")]
-    assert probe(PythonDomain(Named), trials).unlike == []
+    assert probe(PythonDomain(Named), trials).unlike == {}
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):

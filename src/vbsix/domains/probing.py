@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from vbsix.domains.denotations import close_neighbours, freeze
 from vbsix.domains.interning import guarded, step_all
+from vbsix.domains.kinds import Difference, Kinds
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import VbsixError, shorten
 
@@ -71,21 +72,20 @@ class Findings:
     """With twice as many tokens per instruction."""
     valid: Counter[str] = field(default_factory=Counter)
     """How often each token was valid."""
-    kinds: set[Any] = field(default_factory=set)
-    """Kinds of denotations; see `_kind`."""
+    kinds: Kinds = field(default_factory=Kinds)
+    """Of denotations."""
     sample: Any = None
     """A denotation."""
     missed: list[Trial] = field(default_factory=list)
-    unlike: list[Trial] = field(default_factory=list)
-    """Examples with targets of a kind that no denotation has, whether searched for or not."""
+    unlike: dict[Trial, Difference] = field(default_factory=dict)
+    """Examples with targets of a type that no denotation has, whether searched for or not, and where they have it."""
     reached_later: int = 0
     """Of the targets not reached, those that are reached with more tokens per instruction only."""
 
     @property
     def missed_alike(self) -> list[Trial]:
-        """Those not reached whose targets are of a kind that denotations have."""
-        unlike = set(self.unlike)
-        return [trial for trial in self.missed if trial not in unlike]
+        """Those not reached whose targets are of types that denotations have."""
+        return [trial for trial in self.missed if trial not in self.unlike]
 
 
 def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findings:
@@ -95,12 +95,12 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     _compare(domain, trials, random.Random(seed), found, end - SECONDS + COMPARING)
     chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
     _search_all(domain, chosen, chance, found, end)
-    kinds = {trial.target: _kind(domain.context(trial.target)) for trial in trials}
-    odd = [trial for trial in trials if not _is_alike(kinds[trial.target], found.kinds)]
     known = set(chosen)
-    _search_all(domain, [trial for trial in odd if trial not in known][:CONFIRMED], chance, found, end)
-    unlike = {kinds[trial.target] for trial in found.missed if not _is_alike(kinds[trial.target], found.kinds)}
-    found.unlike = [trial for trial in odd if kinds[trial.target] in unlike]
+    odd = [trial for trial in _differences(domain, trials, found.kinds) if trial not in known]
+    _search_all(domain, odd[:CONFIRMED], chance, found, end)
+    differences = _differences(domain, trials, found.kinds)
+    missed = {differences[trial].pattern for trial in found.missed if trial in differences}
+    found.unlike = {trial: one for trial, one in differences.items() if one.pattern in missed}
     limit = domain.max_tokens_per_instruction
     for trial in found.missed_alike[:CONFIRMED]:
         later = Findings()
@@ -153,10 +153,10 @@ def advise(
         )
         return
     if found.unlike:
-        one = found.unlike[0]
+        one, difference = next(iter(found.unlike.items()))
         yield Advice(
             f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
-            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples). "
+            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples): {difference}. "
             "Write targets as denotation(state) gives them.",
             is_wrong=True,
         )
@@ -216,6 +216,12 @@ def summarise(found: Findings) -> str:
     if not found.searched:
         return f"No search ended within {SECONDS:.0f} s."
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
+
+
+def _differences(domain: PythonDomain, trials: Sequence[Trial], kinds: Kinds) -> dict[Trial, Difference]:
+    """The examples with targets of a type that no denotation has."""
+    found = {text: kinds.difference(domain.context(text)) for text in {trial.target for trial in trials}}
+    return {trial: one for trial in trials if (one := found[trial.target])}
 
 
 def _compare(domain: PythonDomain, trials: Sequence[Trial], chance: random.Random, found: Findings, end: float) -> None:
@@ -309,7 +315,7 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
                 found.no_ops += denotation(after) == before
-                found.kinds.add(_kind(_denote(domain, after)))
+                found.kinds.add(_denote(domain, after))
                 if done < trial.instructions:
                     successors.setdefault(after, denotation(after))
                 hit |= done == trial.instructions and is_match(after)
@@ -318,21 +324,3 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
     return 0
-
-
-def _is_alike(kind: Any, known: set[Any]) -> bool:
-    """Whether a kind is among some; lists are alike if the elements of one are of the kinds in the other."""
-    if kind in known or not isinstance(kind, tuple) or kind[0] != "list":
-        return kind in known
-    return any(one[0] == "list" and (one[1] <= kind[1] or kind[1] <= one[1]) for one in known)
-
-
-def _kind(value: Any) -> Any:
-    """What a value is made of: numbers, texts, lists of them, objects with some names; not which ones."""
-    if isinstance(value, list | tuple):
-        return "list", frozenset(map(_kind, value))
-    if isinstance(value, dict):
-        return "object", frozenset(value)
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return (type(value).__name__,)
-    return ("number",)
