@@ -256,6 +256,16 @@ MISTAKES = {
         EXAMPLES,
         "expected a mapping of names to values, not -1",
     ),
+    "a description that fails after some commands": (
+        change(describe=lambda self, state: [Lamps.describe(self, state)][state.lamps[0] == "red"]),
+        EXAMPLES,
+        "the state: \"State(lamps=('red', ",
+    ),
+    "a description that no attribute has": (
+        change(attributes={"chosen": 1}),
+        EXAMPLES,
+        "the state: \"State(lamps=('off', 'off'), chosen=1, done=0)\"",
+    ),
     "a step that returns False": (
         change(step=returns_false),
         EXAMPLES,
