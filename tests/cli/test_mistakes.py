@@ -197,7 +197,14 @@ MISTAKES = {
     "commands longer than allowed": (
         change(max_tokens_per_instruction=1),
         EXAMPLES,
-        "no search completes 2 commands with max_tokens_per_instruction = 1. Make that the length of the longest",
+        "no search completes 2 commands with max_tokens_per_instruction = 1. Searches with more tokens reach targets "
+        "with commands of up to 2 tokens: set max_tokens_per_instruction = 2.",
+    ),
+    "commands that never end": (
+        change(instructions_done=lambda self, state: 0),
+        EXAMPLES,
+        "no search completes 1 command with max_tokens_per_instruction = 2, nor with 16. Let instructions_done(state) "
+        "count complete commands",
     ),
     "a count that stops at 1": (
         change(instructions_done=lambda self, state: min(state.done, 1)),
@@ -360,7 +367,7 @@ NOTES = {
             ),
         ),
         [{**example, "instructions": ["do it"], "target": ["green", "off"]} for example in EXAMPLES],
-        "max_tokens_per_instruction = 2 may be too small",
+        "are reached with commands of up to 3 tokens: set max_tokens_per_instruction = 3 instead of 2.",
     ),
 }
 

@@ -111,6 +111,48 @@ def test_a_target_of_another_kind_that_is_reached_is_right():
     assert probe(PythonDomain(Named), trials).unlike == {}
 
 
+class Spelling:
+    """A command spells a number in tallies and ends with `stop`."""
+
+    tokens = ("tally", "stop")
+
+    def __init__(self, limit):
+        self.max_tokens_per_instruction = limit
+
+    def start(self, context):
+        return (0, 0, 0)
+
+    def step(self, state, token):
+        tallies, total, done = state
+        if token == "tally":
+            return (tallies + 1, total, done)
+        return (0, total * 100 + tallies, done + 1) if tallies else None
+
+    def instructions_done(self, state):
+        return state[2]
+
+    def denotation(self, state):
+        return state[1]
+
+
+@pytest.mark.parametrize("limit", [6, 9])
+def test_the_number_of_tokens_that_commands_need_is_named(limit):
+    """Also where the mean over instructions is less."""
+    domain = PythonDomain(Spelling(limit))
+    trials = [Trial("0", 2, "1101", "file:1"), Trial("0", 1, "11", "file:2")]
+    (short,) = advise(domain, trials, probe(domain, trials))
+    assert "commands of up to 12 tokens: set max_tokens_per_instruction = 12" in short.text
+    enough = PythonDomain(Spelling(12))
+    assert not [*advise(enough, trials, probe(enough, trials))]
+
+
+def test_targets_that_searches_miss_at_the_limit_point_to_it():
+    domain = PythonDomain(Spelling(2))
+    trials = [Trial("0", 1, "99", f"file:{number}") for number in range(4)]
+    (far,) = advise(domain, trials, probe(domain, trials))
+    assert "4 of these searches used up their tokens: if commands need more than 2" in far.text
+
+
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):
     class Slow(Counter):
         max_tokens_per_instruction = 500

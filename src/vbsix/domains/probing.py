@@ -32,6 +32,8 @@ COMPARING = 1.0
 """Of that, the time for comparing targets with the denotations that their examples begin with."""
 FEW_REACHED = 0.5
 """Below this share of targets that a random search reaches, learning may not begin."""
+LONGER = (2, 4, 8)
+"""By how much commands may be longer in further searches for targets that were not reached."""
 MANY_NO_OPS = 0.1
 """From this share of commands on, those that change nothing are worth forbidding."""
 
@@ -69,7 +71,9 @@ class Findings:
     """How many examples there was time to compare, chosen at random."""
     most_done: int = 0
     most_done_later: int = 0
-    """With twice as many tokens per instruction."""
+    """With more tokens per instruction."""
+    most_tokens: int = 0
+    """How many tokens per instruction that was at most; 0 if there was no time for it."""
     valid: Counter[str] = field(default_factory=Counter)
     """How often each token was valid."""
     kinds: Kinds = field(default_factory=Kinds)
@@ -77,10 +81,12 @@ class Findings:
     sample: Any = None
     """A denotation."""
     missed: list[Trial] = field(default_factory=list)
+    cut: int = 0
+    """Of the searches that missed the target, those that used up all tokens. The others had no state to go on from."""
     unlike: dict[Trial, Difference] = field(default_factory=dict)
     """Examples with targets of a type that no denotation has, whether searched for or not, and where they have it."""
-    reached_later: int = 0
-    """Of the targets not reached, those that are reached with more tokens per instruction only."""
+    reached_later: list[int] = field(default_factory=list)
+    """Of the targets not reached, those that are reached with more tokens only: the length of the longest command."""
 
     @property
     def missed_alike(self) -> list[Trial]:
@@ -101,16 +107,7 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     differences = _differences(domain, trials, found.kinds)
     missed = {differences[trial].pattern for trial in found.missed if trial in differences}
     found.unlike = {trial: one for trial, one in differences.items() if one.pattern in missed}
-    limit = domain.max_tokens_per_instruction
-    for trial in found.missed_alike[:CONFIRMED]:
-        later = Findings()
-        try:
-            with _naming(trial):
-                length = _search(domain, trial, chance, later, 2 * limit, end)
-        except TimeoutError:
-            break
-        found.reached_later += length > trial.instructions * limit
-        found.most_done_later = max(found.most_done_later, later.most_done)
+    _search_longer(domain, found, chance, end)
     return found
 
 
@@ -139,11 +136,7 @@ def advise(
             "them where they make sense."
         )
     if not found.most_done or found.most_done < min(most, found.most_done_later):
-        yield Advice(
-            f"{name}: no search completes {found.most_done + 1} commands with max_tokens_per_instruction = {limit}. "
-            "Make that the length of the longest command, and let instructions_done(state) count the complete ones.",
-            is_wrong=True,
-        )
+        yield Advice(f"{name}: {_no_command_ends(limit, found)}", is_wrong=True)
         return
     if found.most_done < most and all(trial.instructions > found.most_done for trial in found.missed):
         yield Advice(
@@ -162,16 +155,21 @@ def advise(
         )
     missed = found.missed_alike
     tried = min(len(missed), CONFIRMED)
-    if found.reached_later > tried / 2:
+    if len(found.reached_later) > tried / 2:
+        most_tokens = max(found.reached_later)
         yield Advice(
-            f"{name}: {found.reached_later} of {tried} targets that were not reached are reached "
-            f"with commands of up to {2 * limit} tokens: max_tokens_per_instruction = {limit} may be too small."
+            f"{name}: {len(found.reached_later)} of {tried} targets that were not reached are reached with commands of "
+            f"up to {most_tokens} tokens: set max_tokens_per_instruction = {most_tokens} instead of {limit}."
         )
     elif missed and found.reached / found.searched < FEW_REACHED:
+        limited = (
+            f"{found.cut} of these searches used up their tokens: if commands need more than {limit}, set "
+            "max_tokens_per_instruction to the number of tokens in the longest one. "
+        )
         yield Advice(
             f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
-            f"{missed[0].where}. If its target can be reached, use a larger beam (--set search.beam=256), examples "
-            "with fewer instructions, shorter commands, or fewer valid tokens."
+            f"{missed[0].where}. {limited if found.cut else ''}If its target can be reached, use a larger beam "
+            "(--set search.beam=256), examples with fewer instructions, shorter commands, or fewer valid tokens."
         )
     is_complete = found.compared == len(trials)
     if skips_no_ops:
@@ -195,6 +193,25 @@ def advise(
                 f"{share}, and {len(found.unchanging)} of {found.compared} examples end where they began, so perhaps "
                 f"no instruction asks for that. If none does: {remedy[0].lower()}{remedy[1:]}"
             )
+
+
+def _no_command_ends(limit: int, found: Findings) -> str:
+    """Why no search completes enough commands, and what to do."""
+    commands = "1 command" if not found.most_done else f"{found.most_done + 1} commands"
+    start = f"no search completes {commands} with max_tokens_per_instruction = {limit}"
+    if found.reached_later:
+        most_tokens = max(found.reached_later)
+        return (
+            f"{start}. Searches with more tokens reach targets with commands of up to {most_tokens} tokens: set "
+            f"max_tokens_per_instruction = {most_tokens}."
+        )
+    if found.most_done_later > found.most_done:
+        return f"{start}, but some do with more. Set it to the number of tokens in the longest command."
+    tried = f", nor with {found.most_tokens}" if found.most_tokens else ""
+    return (
+        f"{start}{tried}. Let instructions_done(state) count complete commands, and set max_tokens_per_instruction to "
+        "the number of tokens in the longest one."
+    )
 
 
 def advise_on_tolerance(domain: PythonDomain, trials: Sequence[Trial]) -> Iterator[Advice]:
@@ -270,7 +287,7 @@ def _search_all(
     for trial in trials:
         try:
             with _naming(trial):
-                length = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
+                length, _ = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
         except TimeoutError:
             return
         found.searched += 1
@@ -280,8 +297,36 @@ def _search_all(
             found.missed.append(trial)
 
 
-def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int, end: float) -> int:
-    """After how many tokens a search reaches the target; 0 if it does not. States are merged as in execution space.
+def _search_longer(domain: PythonDomain, found: Findings, chance: random.Random, end: float) -> None:
+    """Searches for targets that were not reached with longer commands, as long as that helps and there is time."""
+    limit, remaining = domain.max_tokens_per_instruction, found.missed_alike[:CONFIRMED]
+    most = max((trial.instructions for trial in remaining), default=0)
+    for factor in LONGER:
+        missed = []
+        for trial in remaining:
+            later = Findings()
+            try:
+                with _naming(trial):
+                    length, longest = _search(domain, trial, chance, later, factor * limit, end)
+            except TimeoutError:
+                return
+            found.most_done_later = max(found.most_done_later, later.most_done)
+            if length > trial.instructions * limit:
+                found.reached_later.append(longest)
+            elif not length:
+                missed.append(trial)
+        found.most_tokens = factor * limit
+        if len(missed) == len(remaining) and found.most_done_later >= most:
+            return
+        remaining = missed
+
+
+def _search(
+    domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int, end: float
+) -> tuple[int, int]:
+    """After how many tokens a search reaches the target, and how many its longest command has; zeros if it does not.
+
+    States are merged as in execution space.
 
     Raises:
         TimeoutError: it has not ended in time.
@@ -291,17 +336,17 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
     is_match = functools.cache(lambda state: domain.is_match(_denote(domain, state), target))
     start, first = _begin(domain, trial)
     found.sample = first if found.sample is None else found.sample
-    beam: dict[Any, Any] = {start: denotation(start)}
-    """States, each with the denotation before the command at hand."""
+    beam: dict[Any, tuple[Any, int, int]] = {start: (denotation(start), 0, 0)}
+    """States, each with the denotation before the command at hand, its tokens, and those of the longest command."""
 
     def count(state: Any) -> tuple[Any, int]:
         hash(state)  # raises here, where the token is known
         return state, index(language.instructions_done(state))
 
     for length in range(1, trial.instructions * limit + 1):
-        successors: dict[Any, Any] = {}
-        hit = False
-        for state, before in beam.items():
+        successors: dict[Any, tuple[Any, int, int]] = {}
+        hits: list[int] = []
+        for state, (before, tokens, longest) in beam.items():
             if time.monotonic() > end:
                 raise TimeoutError
             with guarded(language, "instructions_done(state)", state):
@@ -309,18 +354,23 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
             counted = step_all(language, domain.tokens, state, count)
             for token, (after, done) in counted.items():
                 found.valid[token] += 1
+                here = tokens + 1
                 if done <= done_before:
-                    successors.setdefault(after, before)
+                    successors.setdefault(after, (before, here, longest))
                     continue
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
                 found.no_ops += denotation(after) == before
                 found.kinds.add(_denote(domain, after))
                 if done < trial.instructions:
-                    successors.setdefault(after, denotation(after))
-                hit |= done == trial.instructions and is_match(after)
-        if hit or not successors:
-            return length if hit else 0
+                    successors.setdefault(after, (denotation(after), 0, max(longest, here)))
+                elif done == trial.instructions and is_match(after):
+                    hits.append(max(longest, here))
+        if hits:
+            return length, min(hits)
+        if not successors:
+            return 0, 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
-    return 0
+    found.cut += 1
+    return 0, 0
