@@ -388,7 +388,7 @@ def test_tokens_for_where_something_was_are_shown_like_others(tmp_path):
 @pytest.mark.parametrize(
     ("commands", "words"),
     [
-        (["all-objects 2 index ARemove"] * 2, "2 commands for 1 utterances"),
+        (["all-objects 2 index ARemove"] * 2, "2 commands for 1 instructions"),
         (["2 nonsense"], "nonsense"),
         (["ASwap"], "ASwap"),
         ([" "], "each has 1 to"),
