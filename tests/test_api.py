@@ -125,7 +125,7 @@ def test_progress_is_printed_if_wanted(trained, capfd, progress):
     vbsix.resume(trained.folder, progress=progress)
     out, err = capfd.readouterr()
     assert err == ""
-    assert (f"step {STEPS}  dev accuracy, 1 utterances: " in out) == bool(out) == progress
+    assert (f"step {STEPS}  dev accuracy, 1 instructions: " in out) == bool(out) == progress
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,14 @@ MISTAKES = {
     "commands longer than allowed": (
         change(max_tokens_per_instruction=1),
         EXAMPLES,
-        "no search completes 2 commands with max_tokens_per_instruction = 1. Make that the length of the longest",
+        "no search completes 2 commands with max_tokens_per_instruction = 1. Searches with more tokens reach targets "
+        "with commands of up to 2 tokens: set max_tokens_per_instruction = 2.",
+    ),
+    "commands that never end": (
+        change(instructions_done=lambda self, state: 0),
+        EXAMPLES,
+        "no search completes 1 command with max_tokens_per_instruction = 2, nor with 16. Let instructions_done(state) "
+        "count complete commands",
     ),
     "a count that stops at 1": (
         change(instructions_done=lambda self, state: min(state.done, 1)),
@@ -207,7 +214,23 @@ MISTAKES = {
     "targets of another type": (
         Lamps,
         lines(target="red green"),
-        'the target \'"red green"\' is unlike any denotation, such as \'["off", "off"]\'',
+        'the target \'"red green"\' is unlike any denotation, such as \'["off", "off"]\' (9 of 9 examples): target is '
+        "a text, denotation(state) is a list",
+    ),
+    "targets with texts where numbers belong": (
+        change(denotation=lambda self, state: tuple(COLOURS.index(lamp) for lamp in state.lamps)),
+        lines(target=[0, "1"]),
+        "(9 of 9 examples): target[1] is a text, denotation(state)[1] is a number",
+    ),
+    "targets without the list inside a tuple": (
+        change(denotation=lambda self, state: (state.lamps, state.done)),
+        lines(target=["red", "green", 2]),
+        "target is a list of 3, denotation(state) is a list of 2",
+    ),
+    "targets with a field of another type": (
+        change(denotation=lambda self, state: {"lit": {"first": state.lamps[0] != "off"}, "done": state.done}),
+        lines(target={"lit": {"first": 1}, "done": 2}),
+        "target['lit']['first'] is a number, denotation(state)['lit']['first'] is true or false",
     ),
     "NaN": (Lamps, lines(target=[float("nan"), "off"]), "target: has NaN or Infinity in it"),
     "a denotation that is NaN": (
@@ -239,6 +262,16 @@ MISTAKES = {
         change(describe=lambda self, state: state.chosen),
         EXAMPLES,
         "expected a mapping of names to values, not -1",
+    ),
+    "a description that fails after some commands": (
+        change(describe=lambda self, state: [Lamps.describe(self, state)][state.lamps[0] == "red"]),
+        EXAMPLES,
+        "the state: \"State(lamps=('red', ",
+    ),
+    "a description that no attribute has": (
+        change(attributes={"chosen": 1}),
+        EXAMPLES,
+        "the state: \"State(lamps=('off', 'off'), chosen=1, done=0)\"",
     ),
     "a step that returns False": (
         change(step=returns_false),
@@ -334,7 +367,7 @@ NOTES = {
             ),
         ),
         [{**example, "instructions": ["do it"], "target": ["green", "off"]} for example in EXAMPLES],
-        "max_tokens_per_instruction = 2 may be too small",
+        "are reached with commands of up to 3 tokens: set max_tokens_per_instruction = 3 instead of 2.",
     ),
 }
 

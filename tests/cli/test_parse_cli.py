@@ -152,8 +152,8 @@ def test_requests_come_line_by_line(pipe, parser):
         'line 3: "instructions" is missing or not a list ',
         'line 4: "context" is missing.',
         'line 5: expected an object such as {"context": "',
-        "line 6: 0 utterances: expected 1 to 80.",
-        "line 7: utterance 2 is empty.",
+        "line 6: 0 instructions: expected 1 to 80.",
+        "line 7: instruction 2 is empty.",
         "",
         "line 10: not JSON: Expecting property name enclo",
         "line 11: not JSON: 'utf-8' codec can't decode by",
@@ -177,7 +177,7 @@ def test_an_exported_model_parses_alike(vbsix, run, tmp_path, ask):
 def test_bad_input_is_one_message(ask, vbsix, run, tmp_path):
     both = "error: give --context and instructions, or neither to read requests from standard input.\n"
     assert ask() == vbsix("parse", run, UTTERANCE) == (2, "", both)
-    assert ask(" ") == (2, "", "error: utterance 1 is empty.\n")
+    assert ask(" ") == (2, "", "error: instruction 1 is empty.\n")
     assert vbsix("parse", run, "--context", "x", UTTERANCE)[::2] == (
         2,
         "error: context: element 1 ('x'): a world lists its positions, '1:... 2:...'\n",

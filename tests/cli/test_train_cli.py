@@ -46,7 +46,7 @@ def test_progress_is_printed_in_plain_lines(ended):
     assert lines[0] == "vbsix-stochastic (changed: 18 settings) learns tangrams from 20 examples, 2 seeds"
     assert lines[1] == f"run folder: {folder}"
     assert any(line.startswith(f"step 12/{STEPS} ") and " hit " in line and "policy loss" in line for line in lines)
-    assert any(line.startswith(f"step {STEPS}  held-out accuracy, 2 utterances: ") for line in lines)
+    assert any(line.startswith(f"step {STEPS}  held-out accuracy, 2 instructions: ") for line in lines)
     assert "\x1b" not in out
 
 

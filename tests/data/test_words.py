@@ -267,6 +267,23 @@ def test_vectors_for_json_lines_come_from_a_file(tmp_path, name):
     assert found["zork"] != found["<unknown>"], "a word that the file lacks has its own vector"
 
 
+@pytest.mark.parametrize("has_file", [True, False])
+@pytest.mark.parametrize(("least", "own"), [(2, {"rare", "zork"}), (3, {"zork"}), (4, set())])
+def test_words_of_json_lines_that_occur_often_enough_have_vectors_of_their_own(tmp_path, has_file, least, own):
+    examples = tmp_path / "examples.jsonl"
+    said = ["red zork", "red zork rare", "blue zork rare once", "red blue"]
+    lines = [{"context": f"1:{n} 2:4", "instructions": [text], "target": "1:4"} for n, text in enumerate(said)]
+    examples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "some.vec").write_bytes(GLOVE)
+    settings = {"data.vectors": str(tmp_path / "some.vec")} if has_file else {"network.word": 2}
+    settings |= {"data.oov_min_count": least, "data.dev_file": str(examples)}
+    config = choose_config("tangrams", str(examples), None, None, None, None, settings)
+    words = load_dataset(config.data, get_domain("tangrams"), str(examples), word_size=2).words
+    frequent = {"red", "blue"} if has_file else {word for word, count in (("red", 3), ("blue", 2)) if count >= least}
+    assert {*words.words} - {"<padding>", "<unknown>"} == own | frequent
+    assert words.unknown("zork rare once") == tuple(word for word in ("zork", "rare", "once") if word not in own)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -96,7 +96,7 @@ def test_all_targets_are_compared_with_the_denotations_in_kind():
     trials[1234] = odd
     domain = PythonDomain(Counter)
     found = probe(domain, trials)
-    assert (found.unlike, odd in found.missed, found.reached) == ([odd], True, probing.SEARCHED)
+    assert ([*found.unlike], odd in found.missed, found.reached) == ([odd], True, probing.SEARCHED)
     (wrong,) = [one for one in advise(domain, trials, found) if one.is_wrong]
     assert wrong.text.startswith("file:odd: the target '[\"four\"]' is unlike any denotation, such as")
     assert "(1 of 2000 examples)" in wrong.text
@@ -108,7 +108,49 @@ def test_a_target_of_another_kind_that_is_reached_is_right():
             return {str(state[0]): 1} if state[0] > 1000 else state[0]
 
     trials = [*make_trials(2000), Trial("2000", 1, '{"2001": 1}', "file:rare")]
-    assert probe(PythonDomain(Named), trials).unlike == []
+    assert probe(PythonDomain(Named), trials).unlike == {}
+
+
+class Spelling:
+    """A command spells a number in tallies and ends with `stop`."""
+
+    tokens = ("tally", "stop")
+
+    def __init__(self, limit):
+        self.max_tokens_per_instruction = limit
+
+    def start(self, context):
+        return (0, 0, 0)
+
+    def step(self, state, token):
+        tallies, total, done = state
+        if token == "tally":
+            return (tallies + 1, total, done)
+        return (0, total * 100 + tallies, done + 1) if tallies else None
+
+    def instructions_done(self, state):
+        return state[2]
+
+    def denotation(self, state):
+        return state[1]
+
+
+@pytest.mark.parametrize("limit", [6, 9])
+def test_the_number_of_tokens_that_commands_need_is_named(limit):
+    """Also where the mean over instructions is less."""
+    domain = PythonDomain(Spelling(limit))
+    trials = [Trial("0", 2, "1101", "file:1"), Trial("0", 1, "11", "file:2")]
+    (short,) = advise(domain, trials, probe(domain, trials))
+    assert "commands of up to 12 tokens: set max_tokens_per_instruction = 12" in short.text
+    enough = PythonDomain(Spelling(12))
+    assert not [*advise(enough, trials, probe(enough, trials))]
+
+
+def test_targets_that_searches_miss_at_the_limit_point_to_it():
+    domain = PythonDomain(Spelling(2))
+    trials = [Trial("0", 1, "99", f"file:{number}") for number in range(4)]
+    (far,) = advise(domain, trials, probe(domain, trials))
+    assert "4 of these searches used up their tokens: if commands need more than 2" in far.text
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):

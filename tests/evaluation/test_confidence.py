@@ -63,6 +63,28 @@ def test_the_weights_that_made_the_outcomes_are_found():
     assert np.mean(np.array(least)[made.right] >= found.threshold) == pytest.approx(0.98, abs=0.002)
 
 
+@pytest.mark.parametrize("accuracy", [0.8, 0.92, 1.0])
+def test_copies_with_other_words_do_not_lower_the_confidence_in_real_ones(accuracy):
+    """In a small language, words say little: what tells copies apart is that commands are less probable there."""
+    generator = np.random.default_rng(5)
+
+    def predict(surprise: float, accuracy: float, count: int = 300) -> Outcomes:
+        log_commands = -generator.exponential(surprise, (count, 1))
+        words = generator.integers(2, 5, (count, 1, 4))
+        right = generator.random(count) < accuracy
+        return Outcomes(log_commands, log_commands[:, 0], words, np.ones(count, int), right)
+
+    def confidence(made: Outcomes) -> float:
+        assert model is not None
+        requests = zip(made.log_commands, made.words.tolist(), strict=True)
+        return float(np.mean([model.steps(commands, np.array(commands[0]), ids) for commands, ids in requests]))
+
+    clean, corrupted = predict(0.1, accuracy), [predict(1.0, 0.3), predict(1.0, 0.1)]
+    model = fit_confidence([clean], corrupted, RARITY)
+    assert confidence(clean) == pytest.approx(clean.right.mean(), abs=0.08)
+    assert all(confidence(made) < confidence(clean) - 0.1 for made in corrupted)
+
+
 def test_rare_words_and_improbable_commands_lower_confidence():
     model = ConfidenceModel(np.array([2.0, 0.8, -0.5, -0.3]), 0.5, RARITY)
     common, unknown = (model.steps(np.array([-0.1]), np.array(-0.1), [ids]) for ids in ([2, 2, 3], [2, 2, UNKNOWN]))

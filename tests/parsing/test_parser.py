@@ -256,9 +256,9 @@ def test_words_out_of_the_model_s_reach_are_named(parser):
     ("world", "utterances", "best", "message"),
     [
         ("1:9", ["swap"], 1, r"context: position 1 \('9'\): expected a shape"),
-        (ROW, [], 1, "0 utterances: expected 1 to 80"),
-        (ROW, ["swap"] * 81, 1, "81 utterances: expected 1 to 80"),
-        (ROW, ["swap", " "], 1, "utterance 2 is empty"),
+        (ROW, [], 1, "0 instructions: expected 1 to 80"),
+        (ROW, ["swap"] * 81, 1, "81 instructions: expected 1 to 80"),
+        (ROW, ["swap", " "], 1, "instruction 2 is empty"),
         (ROW, ["swap"], 0, "0 readings cannot be given: ask for 1 to 32"),
         (ROW, ["swap"], 33, "33 readings cannot be given: ask for 1 to 32"),
     ],

@@ -173,7 +173,7 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
         ({**GOOD, "world": "x" * 4001}, 422, "world: String should have at most 4000 characters"),
         ({**GOOD, "utterances": ["go"] * 10_000}, 422, "utterances: List should have at most 10 items"),
         ({**GOOD, "utterances": ["x" * 301]}, 422, "utterances.0: String should have at most 300 characters"),
-        ({**GOOD, "utterances": ["  "]}, 422, "utterance 1 is empty"),
+        ({**GOOD, "utterances": ["  "]}, 422, "instruction 1 is empty"),
         ({**GOOD, "utterances": ["\x00"]}, 200, ""),
         ({**GOOD, "begin": ["1 AJump"]}, 422, "unknown token 'AJump'"),
         ({**GOOD, "begin": ["1 " * 100]}, 422, "the commands to begin with have 100 tokens, more than"),
@@ -209,7 +209,7 @@ def test_bad_requests_are_told_what_is_wrong(server, body, status, words):
         ({"beam": 5}, "beam: Input should be 4, 16 or 64"),
         ({"utterances": []}, "utterances: List should have at least 1 item"),
         ({"utterances": ["go"] * 6}, "utterances: List should have at most 5 items"),
-        ({"utterances": ["go", "  "]}, "utterance 2 is empty"),
+        ({"utterances": ["go", "  "]}, "instruction 2 is empty"),
         ({"target": "1:0 1:1"}, "target: element 2 ('1:1'): expected position 2, in order"),
     ],
 )
@@ -388,7 +388,7 @@ def test_tokens_for_where_something_was_are_shown_like_others(tmp_path):
 @pytest.mark.parametrize(
     ("commands", "words"),
     [
-        (["all-objects 2 index ARemove"] * 2, "2 commands for 1 utterances"),
+        (["all-objects 2 index ARemove"] * 2, "2 commands for 1 instructions"),
         (["2 nonsense"], "nonsense"),
         (["ASwap"], "ASwap"),
         ([" "], "each has 1 to"),

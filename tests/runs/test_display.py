@@ -59,8 +59,8 @@ def test_lines_tell_the_numbers_of_every_seed():
         "from step 0; compiling, which takes a while the first time",
         "step 4/10  3.0 steps/s  0:00:02 left  hit 25.0% 50.0%  hit, longest 12.5% 25.0%  policy loss 1.500 2.500  "
         "value error - 0.100",
-        "step 4  dev accuracy, 1 utterances: 50.0% 75.0%",
-        "step 4  held-out accuracy, 1 utterances: 0.0% 25.0%",
+        "step 4  dev accuracy, 1 instructions: 50.0% 75.0%",
+        "step 4  held-out accuracy, 1 instructions: 0.0% 25.0%",
         "a [word] to the user",
     ]
 

@@ -75,7 +75,7 @@ def compare(
         return
     table = new_table(
         f"accuracy on {split}, %",
-        *("utterances", "rows", "first", "second", "difference", "95% interval", "better", "worse"),
+        *("instructions", "rows", "first", "second", "difference", "95% interval", "better", "worse"),
     )
     for name, each in found.items():
         low, high = each.interval

@@ -51,7 +51,7 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Measure the accuracy of each seed of a run after 1, 2, ... utterances; of a sweep, that of each run.
+    """Measure the accuracy of each seed of a run after 1, 2, ... instructions; of a sweep, that of each run.
 
     With cross-validation, a sweep also has the mean over folds: that of each seed, then over seeds. Each fold counts
     the same.
@@ -134,7 +134,7 @@ def _print_report(report: Report, seeds: Sequence[int | str], split: str) -> Non
 
     console = Console(highlight=False, markup=False)
     means = new_table(
-        f"accuracy on {split}, %", "utterances", "examples", "accuracy", "95% interval", "passing", "spurious"
+        f"accuracy on {split}, %", "instructions", "examples", "accuracy", "95% interval", "passing", "spurious"
     )
     own = new_table("each seed, % (95% interval)", "seed")
     for name, accuracies in report.accuracy.items():
@@ -159,7 +159,7 @@ def _print_report(report: Report, seeds: Sequence[int | str], split: str) -> Non
     console.print(means)
     console.print(
         "accuracy: mean over seeds ± standard deviation, and the mean's bootstrap interval over examples.\n"
-        "passing: the share of right worlds after that many utterances when whole rows are parsed.\n"
+        "passing: the share of right worlds after that many instructions when whole rows are parsed.\n"
         "spurious: of the right predictions, those that pass through a wrong world.\n",
         soft_wrap=True,
     )

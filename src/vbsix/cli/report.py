@@ -60,7 +60,7 @@ def _print_next_steps(console: Console, run: Run, example: Example) -> None:
 
 
 def _accuracy_table(run: Run, trained: Trained, spurious: dict[str, Shares], longest_trained: int) -> Table:
-    table = Table("accuracy", "utterances", box=box.SIMPLE_HEAD)
+    table = Table("accuracy", "instructions", box=box.SIMPLE_HEAD)
     for heading in ("mean", *(f"seed {seed}" for seed in run.seeds)):
         table.add_column(heading, justify="right")
     for split, by_length in trained.accuracies.items():

@@ -67,8 +67,9 @@ class DataConfig:
     )
     oov_min_count: int = setting(
         0,
-        "Words that GloVe lacks and that occur at least this often in training rows get random, fixed vectors of their "
-        "own; 0 for none, so that all words that GloVe lacks share one vector.",
+        "Words that occur at least this often in training rows get random, fixed vectors of their own, if the file of "
+        "word vectors lacks them or there is none; the others share one vector. With 0, all words that GloVe lacks "
+        "share one vector; without GloVe, each word of the data has its own.",
         least=0,
     )
     folds: int = setting(

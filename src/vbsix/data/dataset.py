@@ -270,15 +270,14 @@ def fold_numbers(rows: Sequence[Row], folds: int) -> list[int]:
 def _vocabulary(
     config: DataConfig, vectors: Path | None, texts: Sequence[str], train: Sequence[Row], word_size: int
 ) -> Words:
+    least = config.oov_min_count
     if config.vectors:
-        words = load_vectors(Path(config.vectors), texts, config.normalise)
-        return words.with_oov([text for row in train for text in row.utterances], config.oov_min_count or 1)
-    if vectors is None:
-        return random_words(texts, word_size, normalise=config.normalise)
-    words = load_words(vectors, texts, config.glove_words or None, config.normalise)
-    if config.oov_min_count:
-        return words.with_oov([text for row in train for text in row.utterances], config.oov_min_count)
-    return words
+        words, least = load_vectors(Path(config.vectors), texts, config.normalise), least or 1
+    elif vectors:
+        words = load_words(vectors, texts, config.glove_words or None, config.normalise)
+    else:
+        words = random_words([] if least else texts, word_size, normalise=config.normalise)
+    return words.with_oov([text for row in train for text in row.utterances], least) if least else words
 
 
 def _glove_files(folder: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from vbsix.domains.denotations import close_neighbours, freeze
 from vbsix.domains.interning import guarded, step_all
+from vbsix.domains.kinds import Difference, Kinds
 from vbsix.domains.python import PythonDomain
 from vbsix.utilities.errors import VbsixError, shorten
 
@@ -31,6 +32,8 @@ COMPARING = 1.0
 """Of that, the time for comparing targets with the denotations that their examples begin with."""
 FEW_REACHED = 0.5
 """Below this share of targets that a random search reaches, learning may not begin."""
+LONGER = (2, 4, 8)
+"""By how much commands may be longer in further searches for targets that were not reached."""
 MANY_NO_OPS = 0.1
 """From this share of commands on, those that change nothing are worth forbidding."""
 
@@ -68,24 +71,27 @@ class Findings:
     """How many examples there was time to compare, chosen at random."""
     most_done: int = 0
     most_done_later: int = 0
-    """With twice as many tokens per instruction."""
+    """With more tokens per instruction."""
+    most_tokens: int = 0
+    """How many tokens per instruction that was at most; 0 if there was no time for it."""
     valid: Counter[str] = field(default_factory=Counter)
     """How often each token was valid."""
-    kinds: set[Any] = field(default_factory=set)
-    """Kinds of denotations; see `_kind`."""
+    kinds: Kinds = field(default_factory=Kinds)
+    """Of denotations."""
     sample: Any = None
     """A denotation."""
     missed: list[Trial] = field(default_factory=list)
-    unlike: list[Trial] = field(default_factory=list)
-    """Examples with targets of a kind that no denotation has, whether searched for or not."""
-    reached_later: int = 0
-    """Of the targets not reached, those that are reached with more tokens per instruction only."""
+    cut: int = 0
+    """Of the searches that missed the target, those that used up all tokens. The others had no state to go on from."""
+    unlike: dict[Trial, Difference] = field(default_factory=dict)
+    """Examples with targets of a type that no denotation has, whether searched for or not, and where they have it."""
+    reached_later: list[int] = field(default_factory=list)
+    """Of the targets not reached, those that are reached with more tokens only: the length of the longest command."""
 
     @property
     def missed_alike(self) -> list[Trial]:
-        """Those not reached whose targets are of a kind that denotations have."""
-        unlike = set(self.unlike)
-        return [trial for trial in self.missed if trial not in unlike]
+        """Those not reached whose targets are of types that denotations have."""
+        return [trial for trial in self.missed if trial not in self.unlike]
 
 
 def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findings:
@@ -95,22 +101,13 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     _compare(domain, trials, random.Random(seed), found, end - SECONDS + COMPARING)
     chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
     _search_all(domain, chosen, chance, found, end)
-    kinds = {trial.target: _kind(domain.context(trial.target)) for trial in trials}
-    odd = [trial for trial in trials if not _is_alike(kinds[trial.target], found.kinds)]
     known = set(chosen)
-    _search_all(domain, [trial for trial in odd if trial not in known][:CONFIRMED], chance, found, end)
-    unlike = {kinds[trial.target] for trial in found.missed if not _is_alike(kinds[trial.target], found.kinds)}
-    found.unlike = [trial for trial in odd if kinds[trial.target] in unlike]
-    limit = domain.max_tokens_per_instruction
-    for trial in found.missed_alike[:CONFIRMED]:
-        later = Findings()
-        try:
-            with _naming(trial):
-                length = _search(domain, trial, chance, later, 2 * limit, end)
-        except TimeoutError:
-            break
-        found.reached_later += length > trial.instructions * limit
-        found.most_done_later = max(found.most_done_later, later.most_done)
+    odd = [trial for trial in _differences(domain, trials, found.kinds) if trial not in known]
+    _search_all(domain, odd[:CONFIRMED], chance, found, end)
+    differences = _differences(domain, trials, found.kinds)
+    missed = {differences[trial].pattern for trial in found.missed if trial in differences}
+    found.unlike = {trial: one for trial, one in differences.items() if one.pattern in missed}
+    _search_longer(domain, found, chance, end)
     return found
 
 
@@ -139,11 +136,7 @@ def advise(
             "them where they make sense."
         )
     if not found.most_done or found.most_done < min(most, found.most_done_later):
-        yield Advice(
-            f"{name}: no search completes {found.most_done + 1} commands with max_tokens_per_instruction = {limit}. "
-            "Make that the length of the longest command, and let instructions_done(state) count the complete ones.",
-            is_wrong=True,
-        )
+        yield Advice(f"{name}: {_no_command_ends(limit, found)}", is_wrong=True)
         return
     if found.most_done < most and all(trial.instructions > found.most_done for trial in found.missed):
         yield Advice(
@@ -153,25 +146,30 @@ def advise(
         )
         return
     if found.unlike:
-        one = found.unlike[0]
+        one, difference = next(iter(found.unlike.items()))
         yield Advice(
             f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
-            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples). "
+            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples): {difference}. "
             "Write targets as denotation(state) gives them.",
             is_wrong=True,
         )
     missed = found.missed_alike
     tried = min(len(missed), CONFIRMED)
-    if found.reached_later > tried / 2:
+    if len(found.reached_later) > tried / 2:
+        most_tokens = max(found.reached_later)
         yield Advice(
-            f"{name}: {found.reached_later} of {tried} targets that were not reached are reached "
-            f"with commands of up to {2 * limit} tokens: max_tokens_per_instruction = {limit} may be too small."
+            f"{name}: {len(found.reached_later)} of {tried} targets that were not reached are reached with commands of "
+            f"up to {most_tokens} tokens: set max_tokens_per_instruction = {most_tokens} instead of {limit}."
         )
     elif missed and found.reached / found.searched < FEW_REACHED:
+        limited = (
+            f"{found.cut} of these searches used up their tokens: if commands need more than {limit}, set "
+            "max_tokens_per_instruction to the number of tokens in the longest one. "
+        )
         yield Advice(
             f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
-            f"{missed[0].where}. If its target can be reached, use a larger beam (--set search.beam=256), examples "
-            "with fewer instructions, shorter commands, or fewer valid tokens."
+            f"{missed[0].where}. {limited if found.cut else ''}If its target can be reached, use a larger beam "
+            "(--set search.beam=256), examples with fewer instructions, shorter commands, or fewer valid tokens."
         )
     is_complete = found.compared == len(trials)
     if skips_no_ops:
@@ -197,6 +195,25 @@ def advise(
             )
 
 
+def _no_command_ends(limit: int, found: Findings) -> str:
+    """Why no search completes enough commands, and what to do."""
+    commands = "1 command" if not found.most_done else f"{found.most_done + 1} commands"
+    start = f"no search completes {commands} with max_tokens_per_instruction = {limit}"
+    if found.reached_later:
+        most_tokens = max(found.reached_later)
+        return (
+            f"{start}. Searches with more tokens reach targets with commands of up to {most_tokens} tokens: set "
+            f"max_tokens_per_instruction = {most_tokens}."
+        )
+    if found.most_done_later > found.most_done:
+        return f"{start}, but some do with more. Set it to the number of tokens in the longest command."
+    tried = f", nor with {found.most_tokens}" if found.most_tokens else ""
+    return (
+        f"{start}{tried}. Let instructions_done(state) count complete commands, and set max_tokens_per_instruction to "
+        "the number of tokens in the longest one."
+    )
+
+
 def advise_on_tolerance(domain: PythonDomain, trials: Sequence[Trial]) -> Iterator[Advice]:
     """Which targets are so close together that a denotation may match two of them."""
     close = close_neighbours([domain.context(trial.target) for trial in trials], domain.tolerance)
@@ -216,6 +233,12 @@ def summarise(found: Findings) -> str:
     if not found.searched:
         return f"No search ended within {SECONDS:.0f} s."
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
+
+
+def _differences(domain: PythonDomain, trials: Sequence[Trial], kinds: Kinds) -> dict[Trial, Difference]:
+    """The examples with targets of a type that no denotation has."""
+    found = {text: kinds.difference(domain.context(text)) for text in {trial.target for trial in trials}}
+    return {trial: one for trial in trials if (one := found[trial.target])}
 
 
 def _compare(domain: PythonDomain, trials: Sequence[Trial], chance: random.Random, found: Findings, end: float) -> None:
@@ -264,7 +287,7 @@ def _search_all(
     for trial in trials:
         try:
             with _naming(trial):
-                length = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
+                length, _ = _search(domain, trial, chance, found, domain.max_tokens_per_instruction, end)
         except TimeoutError:
             return
         found.searched += 1
@@ -274,8 +297,36 @@ def _search_all(
             found.missed.append(trial)
 
 
-def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int, end: float) -> int:
-    """After how many tokens a search reaches the target; 0 if it does not. States are merged as in execution space.
+def _search_longer(domain: PythonDomain, found: Findings, chance: random.Random, end: float) -> None:
+    """Searches for targets that were not reached with longer commands, as long as that helps and there is time."""
+    limit, remaining = domain.max_tokens_per_instruction, found.missed_alike[:CONFIRMED]
+    most = max((trial.instructions for trial in remaining), default=0)
+    for factor in LONGER:
+        missed = []
+        for trial in remaining:
+            later = Findings()
+            try:
+                with _naming(trial):
+                    length, longest = _search(domain, trial, chance, later, factor * limit, end)
+            except TimeoutError:
+                return
+            found.most_done_later = max(found.most_done_later, later.most_done)
+            if length > trial.instructions * limit:
+                found.reached_later.append(longest)
+            elif not length:
+                missed.append(trial)
+        found.most_tokens = factor * limit
+        if len(missed) == len(remaining) and found.most_done_later >= most:
+            return
+        remaining = missed
+
+
+def _search(
+    domain: PythonDomain, trial: Trial, chance: random.Random, found: Findings, limit: int, end: float
+) -> tuple[int, int]:
+    """After how many tokens a search reaches the target, and how many its longest command has; zeros if it does not.
+
+    States are merged as in execution space.
 
     Raises:
         TimeoutError: it has not ended in time.
@@ -285,17 +336,17 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
     is_match = functools.cache(lambda state: domain.is_match(_denote(domain, state), target))
     start, first = _begin(domain, trial)
     found.sample = first if found.sample is None else found.sample
-    beam: dict[Any, Any] = {start: denotation(start)}
-    """States, each with the denotation before the command at hand."""
+    beam: dict[Any, tuple[Any, int, int]] = {start: (denotation(start), 0, 0)}
+    """States, each with the denotation before the command at hand, its tokens, and those of the longest command."""
 
     def count(state: Any) -> tuple[Any, int]:
         hash(state)  # raises here, where the token is known
         return state, index(language.instructions_done(state))
 
     for length in range(1, trial.instructions * limit + 1):
-        successors: dict[Any, Any] = {}
-        hit = False
-        for state, before in beam.items():
+        successors: dict[Any, tuple[Any, int, int]] = {}
+        hits: list[int] = []
+        for state, (before, tokens, longest) in beam.items():
             if time.monotonic() > end:
                 raise TimeoutError
             with guarded(language, "instructions_done(state)", state):
@@ -303,36 +354,23 @@ def _search(domain: PythonDomain, trial: Trial, chance: random.Random, found: Fi
             counted = step_all(language, domain.tokens, state, count)
             for token, (after, done) in counted.items():
                 found.valid[token] += 1
+                here = tokens + 1
                 if done <= done_before:
-                    successors.setdefault(after, before)
+                    successors.setdefault(after, (before, here, longest))
                     continue
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
                 found.no_ops += denotation(after) == before
-                found.kinds.add(_kind(_denote(domain, after)))
+                found.kinds.add(_denote(domain, after))
                 if done < trial.instructions:
-                    successors.setdefault(after, denotation(after))
-                hit |= done == trial.instructions and is_match(after)
-        if hit or not successors:
-            return length if hit else 0
+                    successors.setdefault(after, (denotation(after), 0, max(longest, here)))
+                elif done == trial.instructions and is_match(after):
+                    hits.append(max(longest, here))
+        if hits:
+            return length, min(hits)
+        if not successors:
+            return 0, 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
-    return 0
-
-
-def _is_alike(kind: Any, known: set[Any]) -> bool:
-    """Whether a kind is among some; lists are alike if the elements of one are of the kinds in the other."""
-    if kind in known or not isinstance(kind, tuple) or kind[0] != "list":
-        return kind in known
-    return any(one[0] == "list" and (one[1] <= kind[1] or kind[1] <= one[1]) for one in known)
-
-
-def _kind(value: Any) -> Any:
-    """What a value is made of: numbers, texts, lists of them, objects with some names; not which ones."""
-    if isinstance(value, list | tuple):
-        return "list", frozenset(map(_kind, value))
-    if isinstance(value, dict):
-        return "object", frozenset(value)
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return (type(value).__name__,)
-    return ("number",)
+    found.cut += 1
+    return 0, 0

@@ -5,6 +5,10 @@ logistic function of three numbers: the log-probability of the command, the mean
 the rarest word. The confidence of a parse is the product over its steps. Three copies of the dev set fit the weights:
 as it is, with words replaced by the unknown word, and with words replaced by random ones. So the weights also say how
 often a guess is right when words are missing or make no sense.
+
+Twice as many examples are corrupted as are real. Where rarity does not tell them apart, as in a small language, they
+would make confidence in real ones far too low. So a second fit, in which they count little, moves and scales the
+logits. It does not change which of two steps is the more certain one.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ KEPT = 0.98
 """The share of the right answers on dev whose least certain step is at or above the threshold."""
 PENALTY = 1e-3
 """Of the squared weights, for small dev sets."""
+CORRUPTED_WEIGHT = 0.1
+"""Of a corrupted example in the second fit."""
 FALLBACK_THRESHOLD = 0.25
 
 Features = Float[np.ndarray, "*N M 4"]
@@ -154,27 +160,52 @@ def fit_confidence(
         corrupted: outcomes on copies of it with words replaced.
         rarity: see `word_rarity`.
     """
-    from scipy.optimize import minimize
-
     features, inside, right = _prepare([*clean, *corrupted], rarity)
     if not right.any():
         return None
+    share = np.ones(len(right))
+    weights = _fit(features, inside, right, share, np.zeros(4))
+    clean_features, clean_inside, clean_right = _prepare(clean, rarity)
+    share[len(clean_right) :] = CORRUPTED_WEIGHT
+    logits = features @ weights
+    shift, scale = _fit(np.stack([np.ones_like(logits), logits], axis=-1), inside, right, share, np.array([0.0, 1.0]))
+    weights = scale * weights + [shift, 0, 0, 0]
+    least = np.where(clean_inside, _logistic(clean_features @ weights), 1.0).min(axis=1)
+    threshold = float(np.quantile(least[clean_right], 1 - KEPT)) if clean_right.any() else FALLBACK_THRESHOLD
+    return ConfidenceModel(weights, threshold, rarity)
 
-    def loss(weights: Float[np.ndarray, " 4"]) -> tuple[float, Float[np.ndarray, " 4"]]:
+
+def _fit(
+    features: Float[np.ndarray, "N M F"],
+    inside: Bool[np.ndarray, "N M"],
+    right: Bool[np.ndarray, " N"],
+    share: Float[np.ndarray, " N"],
+    start: Float[np.ndarray, " F"],
+) -> Float[np.ndarray, " F"]:
+    """The weights under which the outcomes are most probable, with all but the first near where they start.
+
+    Args:
+        features: of each step; the first is 1.
+        inside: which steps there are.
+        right: which examples are right.
+        share: how much each example counts.
+        start: the first weights.
+    """
+    from scipy.optimize import minimize
+
+    share, free = share / share.sum(), np.arange(len(start)) > 0
+
+    def loss(weights: Float[np.ndarray, " F"]) -> tuple[float, Float[np.ndarray, " F"]]:
         logits = features @ weights
         log_right = np.minimum((inside * -np.logaddexp(0, -logits)).sum(axis=1), -1e-9)
         likelihood = np.where(right, log_right, np.log(-np.expm1(log_right)))
-        per_example = np.where(right, 1.0, -1 / np.expm1(-log_right))
+        per_example = share * np.where(right, 1.0, -1 / np.expm1(-log_right))
         slope = (per_example[:, None] * inside * (1 - _logistic(logits)))[..., None] * features
-        free = np.array([0, 1, 1, 1])
-        value = -likelihood.mean() + PENALTY * (free * weights**2).sum()
-        return float(value), -slope.sum(axis=(0, 1)) / len(right) + 2 * PENALTY * free * weights
+        away = free * (weights - start)
+        value = PENALTY * (away**2).sum() - (share * likelihood).sum()
+        return float(value), 2 * PENALTY * away - slope.sum(axis=(0, 1))
 
-    weights = np.asarray(minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B").x)
-    features, inside, right = _prepare(clean, rarity)
-    least = np.where(inside, _logistic(features @ weights), 1.0).min(axis=1)
-    threshold = float(np.quantile(least[right], 1 - KEPT)) if right.any() else FALLBACK_THRESHOLD
-    return ConfidenceModel(weights, threshold, rarity)
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)
 
 
 def _prepare(

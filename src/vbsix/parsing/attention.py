@@ -48,7 +48,9 @@ def attention(
     if not attends(parser):
         raise VbsixError("this model has no attention to words.")
     if not len(commands) == len(utterances) <= room:
-        raise VbsixError(f"{len(commands)} commands for {len(utterances)} utterances: give one for each, up to {room}.")
+        raise VbsixError(
+            f"{len(commands)} commands for {len(utterances)} instructions: give one for each, up to {room}."
+        )
     domain, words = parser.domain, parser.word_ids(utterances, room)
     lengths = [len(command.split()) for command in commands]
     if not all(lengths) or max(lengths) > domain.max_tokens_per_instruction:

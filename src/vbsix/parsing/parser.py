@@ -260,7 +260,7 @@ class Parser:
     def _example(self, world: Any, utterances: Sequence[str]) -> Example:
         """The request, checked, as an example without a target."""
         if not 1 <= len(utterances) <= MOST_UTTERANCES:
-            raise VbsixError(f"{len(utterances)} utterances: expected 1 to {MOST_UTTERANCES}.")
+            raise VbsixError(f"{len(utterances)} instructions: expected 1 to {MOST_UTTERANCES}.")
         _require_words(utterances)
         with naming("context"):
             world = self.domain.world_text(world)
@@ -365,7 +365,7 @@ def predict_requests(
 def _require_words(utterances: Sequence[str]) -> None:
     for number, utterance in enumerate(utterances, start=1):
         if not utterance.strip():
-            raise VbsixError(f"utterance {number} is empty.")
+            raise VbsixError(f"instruction {number} is empty.")
 
 
 def require_finite(tensors: dict[str, np.ndarray], where: str) -> None:

@@ -106,7 +106,7 @@ class PlainDisplay(QuietDisplay):
         for split, by_length in accuracies.items():
             for length, shares in by_length.items():
                 numbers = " ".join(f"{share:.1%}" for share in self.by_line(shares))
-                self.on_message(f"step {step}  {split} accuracy, {length} utterances: {numbers}")
+                self.on_message(f"step {step}  {split} accuracy, {length} instructions: {numbers}")
 
 
 class LiveDisplay(QuietDisplay):

@@ -21,13 +21,14 @@ def language_problems(
     domain: PythonDomain, texts: Sequence[str], instructions: int, chance: random.Random
 ) -> Iterator[str]:
     """Of a plain-Python language: its states must be values, and its methods functions of them."""
-    language, state, call = domain.language, None, ""
+    language = domain.language
+    asked, call = None, ""  # the state and the call that messages name
     seen_of: dict[Any, Any] = {}
     valid_of: dict[Any, list[bool]] = {}
 
     def is_new_behaviour(one: Any) -> bool:
-        nonlocal call
-        call = "instructions_done(state)"
+        nonlocal asked, call
+        asked, call = one, "instructions_done(state)"
         done = language.instructions_done(one)
         call = "denotation(state)"
         denotation = freeze(language.denotation(one))
@@ -37,7 +38,8 @@ def language_problems(
 
     try:
         for text in texts:
-            context, call = domain.context(text), f"start({shorten(text)})"
+            context = domain.context(text)
+            asked, call = None, f"start({shorten(text)})"
             before_start = copy.deepcopy(context)
             state = language.start(context)
             if context != before_start:
@@ -51,12 +53,12 @@ def language_problems(
                 yield _differing(domain, state)
                 return
             for _ in range(instructions * domain.max_tokens_per_instruction):
-                call = "instructions_done(state)"
+                asked, call = state, "instructions_done(state)"
                 if language.instructions_done(state) >= instructions:
                     break
                 before, successors = _Snapshot(state), []
                 for token in domain.tokens:
-                    call = f"step(state, {token!r})"
+                    asked, call = state, f"step(state, {token!r})"
                     successors.append(language.step(state, token))
                     if before.differs():
                         yield (
@@ -82,7 +84,7 @@ def language_problems(
                     return
                 offered = getattr(language, "valid_tokens", None)
                 if offered is not None:
-                    call = "valid_tokens(state)"
+                    asked, call = state, "valid_tokens(state)"
                     tokens = offered(state)
                     if isinstance(tokens, str):
                         yield f"{call} returned the text {tokens!r}; return a list of tokens."
@@ -99,7 +101,7 @@ def language_problems(
                     yield _differing(domain, state)
                     return
                 state = chance.choice([one for one in successors if one is not None] or [state])
-                call = "denotation(state)"
+                asked, call = state, "denotation(state)"
                 denotation = language.denotation(state)
                 call = f"denotation(state) gave {shorten(repr(denotation))}, which JSON does not have: writing it"
                 if not domain.is_json(denotation):
@@ -109,7 +111,8 @@ def language_problems(
                     )
                     return
     except Exception as error:  # whatever the user's own methods do
-        yield f"{call} raised {describe_error(error)}; the state: {shorten(repr(state), _SHOWN)}."
+        where = "" if asked is None else f"; the state: {shorten(repr(asked), _SHOWN)}"
+        yield f"{call} raised {describe_error(error)}{where}."
 
 
 def _changed_context(before: Any, after: Any) -> str:
