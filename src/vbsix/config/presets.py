@@ -145,7 +145,7 @@ STAGES: Mapping[str, Sequence[Settings]] = {
             "training.curriculum_steps": 0,
             "training.batch": 16,
             "training.decay_share": 0.0,
-            "training.steps": 2500,
+            "training.steps": 4000,
         },
         {
             "network.context": 64,
