@@ -74,9 +74,10 @@ def settings_page() -> str:
         "`--set NAME=VALUE` changes one, `--config FILE` reads a TOML file. From Python, `vbsix.train` takes",
         "`search__beam=64` for `search.beam`. [Concepts](concepts.md) explains the terms.",
         "",
-        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. Last",
-        f"of all, `published` sets {_assignments(PUBLISHED_SIZES)}. The",
-        "tables after the defaults list these changes: [methods](#methods), [recipes](#recipes),",
+        "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. With",
+        f"the recipe `published`, {_assignments(PUBLISHED_SIZES)}",
+        "are set after all of these, so that neither data nor variant changes them.",
+        "The tables after the defaults list these changes: [methods](#methods), [recipes](#recipes),",
         "[variants](#variants), [built-in corpus and JSON lines](#built-in-corpus-and-json-lines), and",
         "[domains](#domains) of SCONE.",
         "",
@@ -135,7 +136,8 @@ def _recipes() -> Iterator[str]:
         "A recipe says how search explores, what is learned from, and some details of words and networks.",
         "`published` is close to the paper and to the code that the paper extends, that of Guu et al. (2017).",
         f"`stochastic`, the default, is ours. With the method `vbsix` they differ in these {len(rows) - 1} settings,",
-        "of which `training.sample_gradient` matters only for REINFORCE:",
+        "of which `training.sample_gradient` matters only for REINFORCE. Which of them matter for accuracy was not",
+        "measured one by one:",
         "",
         to_markdown(rows),
         "",
@@ -143,12 +145,13 @@ def _recipes() -> Iterator[str]:
     for (recipe, domain), settings in RECIPE_BY_DOMAIN.items():
         yield from (
             f"With the recipe `{recipe}`, {domain} on SCONE also has {_assignments(settings)}, for all methods except",
-            "`reinforce`. So there the recipes share `network.renormalise`, but not `search.prune_dead_ends`.",
+            "`reinforce`. So in scene the recipes agree on `network.renormalise` and differ in",
+            "`search.prune_dead_ends`; in the other domains it is the reverse.",
             "",
         )
     yield from (
-        "With the recipe `published`, methods that search in program space learn from all programs that the beam",
-        "completes (`search.program_beam=0`).",
+        "With the recipe `published`, methods that search in program space learn from at most as many correct",
+        "programs as the beam has states (`search.program_beam=0`).",
         "",
         "Six things differ from the paper or the reference code with both recipes. The",
         "[notebook](notebook.md#the-published-recipe-known-deviations) has more.",
@@ -156,9 +159,11 @@ def _recipes() -> Iterator[str]:
         "- Incorrect terminal states leave the beam as correct ones do, because they have no successors.",
         "- A batch without a correct program does not update the policy.",
         "- The critic is trained only on states that it may rank: those in its window, without terminal states.",
-        "- The value that the critic is trained to predict is at most 1. The paper's sum over programs can exceed 1.",
-        "- Training examples are sampled with replacement. The reference code shuffles epochs.",
-        "- The gates of the LSTM use a sigmoid. The reference code uses a piecewise linear function.",
+        "- The value that the critic is trained to predict is at most 1. The paper's is a sum of probabilities of",
+        "  programs, which can exceed 1.",
+        "- Training examples are sampled with replacement. The reference code goes through all in random order.",
+        "- The gates of the LSTM, the network that reads words one by one, use a sigmoid. The reference code uses a",
+        "  piecewise linear function.",
         "",
     )
 
@@ -171,13 +176,13 @@ def _quick() -> Iterator[str]:
         "built-in corpus and JSON lines": shared,
         "built-in corpus": own,
         **{f"built-in corpus, {domain}": settings for domain, settings in QUICK_BY_DOMAIN.items()},
-        "JSON lines": {name: JSON_LINES[name] for name in own},
+        "JSON lines": {name: JSON_LINES[name] for name in own if name != "data.max_words"},
     }
     about = (
         "The built-in corpus (`--data synthetic`, the default) and JSON lines have smaller settings, for short runs\n"
         f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`.\n"
         "\n"
-        "For JSON lines, two values come from the file and replace those of the table. `data.max_words` is the\n"
+        "For JSON lines, two more values come from the file. `data.max_words` is the\n"
         f"length of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of\n"
         f"the steps if examples differ in their number of instructions."
     )

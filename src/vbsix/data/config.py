@@ -22,7 +22,7 @@ class DataConfig:
     )
     lengths: tuple[int, ...] = setting(
         (1, 2, 3),
-        "Which prefixes of a row are training examples: `[1, 2, 3]` makes one of the first 1, 2 and 3 instructions "
+        "Which beginnings of a row are training examples: `[1, 2, 3]` makes one of the first 1, 2 and 3 instructions "
         "each; 0 is the whole row. Training on JSON lines reads no worlds in between, so only `[0]` is possible.",
         least=0,
     )
@@ -46,7 +46,7 @@ class DataConfig:
     )
     evaluation: tuple[int, ...] = setting(
         (1, 2, 3),
-        "Which prefixes of a row are evaluated during training, in instructions; 0 is the whole row.",
+        "Which beginnings of a row are evaluated during training, in instructions; 0 is the whole row.",
         least=0,
     )
     max_words: int = setting(25, "Words of an instruction that are read; the rest is cut.", least=1)

@@ -32,7 +32,8 @@ class NetworkConfig:
         0,
         "Units of the policy that also read the context: the last commands, the world and the earlier utterances. 0 "
         "for a policy without context. Their output weights start at zero. Train with 0 first, then continue with "
-        "context (`--from`): a policy that sees the world from the start may learn spurious programs.",
+        "context (`--from`): a policy that sees the world from the start may learn spurious programs (not "
+        "measured).",
         least=0,
     )
     stack_attributes: bool = setting(
