@@ -689,6 +689,79 @@ def test_the_model_that_disagrees_is_marked(page):
         expect(marks).to_have_text(["another world"] if name == "third" else [])
 
 
+def test_a_comparison_shows_what_is_ready_first(page, ask):
+    """The card of a model that is being prepared is filled once it is ready, while typing goes on."""
+    ready = threading.Event()
+    refused = []
+
+    def list_models(route) -> None:
+        found = route.fetch().json()
+        for one in found["models"]:
+            one["ready"] = one["name"] != OTHER or ready.is_set()
+        route.fulfill(json={**found, "preparing": None if ready.is_set() else "compiling (1 s)"})
+
+    def answer(route) -> None:
+        asked = json.loads(route.request.post_data)
+        if asked["model"] == OTHER and asked["utterances"] and not ready.is_set():
+            refused.append(asked)
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"detail": "being prepared"})
+        else:
+            route.continue_()
+
+    page.route("**/api/models", list_models)
+    page.route("**/api/parse", answer)
+    go(page, address("compare", SAID[0]))
+    first, second = (page.locator("article").filter(has_text=name) for name in (MODEL, OTHER))
+    expect(first.locator("li")).to_have_count(1)
+    expect(second).to_contain_text("This model is being prepared.")
+    expect(page.locator("#panel")).to_contain_text("1 of 2 models have answered.")
+    page.get_by_label("Instruction 2", exact=True).fill(SAID[1])
+    expect(first.locator("li")).to_have_count(2)
+    assert not refused
+    ready.set()
+    expect(second.locator("li")).to_have_count(2)
+    expect(page.locator("#panel")).to_contain_text("models come to the same world.")
+
+
+@pytest.mark.parametrize("view", ["play", "search"])
+def test_a_model_that_is_being_prepared_answers_when_it_is_ready(page, view):
+    ready = threading.Event()
+
+    def list_models(route) -> None:
+        found = route.fetch().json()
+        for one in found["models"]:
+            one["ready"] = one["name"] != OTHER or ready.is_set()
+        route.fulfill(json={**found, "preparing": None if ready.is_set() else "compiling (1 s)"})
+
+    page.route("**/api/models", list_models)
+    go(page, address(view, SAID[0], model=OTHER, beam="64"))
+    expect(page.locator("#panel")).to_contain_text("This model is being prepared.")
+    expect(world_on_stage(page)).to_have_attribute("data-world", ROW)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    ready.set()
+    expect(page.locator("#say li code").first).to_be_visible()
+    expect(page.locator({"play": ".reading", "search": ".found"}[view]).first).to_be_visible()
+    expect(page.locator("#panel")).not_to_contain_text("This model is being prepared.")
+
+
+def test_a_comparison_needs_no_explanations(page):
+    """These may be compiled still, or take too long; then what was read at first stays."""
+
+    def answer(route) -> None:
+        if json.loads(route.request.post_data)["explain"]:
+            route.fulfill(status=503, json={"detail": "this took too long; ask for less."})
+        else:
+            route.continue_()
+
+    page.route("**/api/parse", answer)
+    go(page, address("compare", *SAID))
+    with page.expect_response(lambda response: response.status == 503):
+        pass
+    page.wait_for_timeout(200)
+    expect(page.locator("article li")).to_have_count(4)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
 @pytest.mark.parametrize(
     ("view", "scheme", "width"),
     [("play", "light", 320), ("play", "dark", 360), ("search", "dark", 320), ("compare", "light", 320)],

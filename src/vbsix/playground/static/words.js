@@ -1,0 +1,29 @@
+// What the page says of models and of the commands that they read.
+
+const WHERE = {
+  test: "on new examples",
+  dev: "on dev data, which did not train it, but may have helped to choose it",
+};
+const percent = (value) => `${Math.round(100 * value)}%`;
+
+/** A model's accuracy for the longest sequences that were measured; an empty text where it is not known. */
+export function rightAfter({ accuracy }) {
+  const [length, value] = Object.entries(accuracy).at(-1) ?? [];
+  if (!length) return "";
+  return `${percent(value)} right${Number(length) > 0 ? ` after ${length}` : ""}`;
+}
+
+/** A model's name with its accuracy. */
+export const titled = (model) => (rightAfter(model) ? `${model.name} (${rightAfter(model)})` : model.name);
+
+/** A sentence about a model's accuracy, and what it was measured on. */
+export function accuracyOf({ accuracy: shares, accuracy_split: split, provenance }) {
+  const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
+  const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : WHERE[split] ?? `on ${split}`;
+  return known.length ? `Right for ${known.join(", ")}, ${where}.` : "";
+}
+
+/** Whether a model can be asked; with no instructions, only the world is drawn. */
+export const canAnswer = (model, utterances) => model.ready || !utterances.length;
+
+export const BEING_PREPARED = "This model is being prepared. Its answer appears here when it is ready.";
