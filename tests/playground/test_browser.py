@@ -349,6 +349,9 @@ def test_what_is_not_understood_is_called_a_guess(page):
     expect(page.locator(".note").first).to_have_text("Not understood. What you see is only a guess.")
     assert set(page.locator(".confidence").all_text_contents()) == {"a guess"}
     expect(page.locator("#say .unknown")).to_have_text(["frobnicate", "gizmo"])
+    expect(page.locator("#say .doubt")).to_have_text("Doubtful:")
+    expect(page.locator("#stage-title")).to_contain_text("After 1 of 1: Doubtful:")
+    expect(page.locator("body")).not_to_contain_text("annot be done")
 
 
 def test_what_cannot_be_done_says_why(page):
@@ -361,8 +364,11 @@ def test_what_cannot_be_done_says_why(page):
 
     page.route("**/api/parse", answer)
     go(page, address("play", SAID[0]))
-    expect(page.locator("#say .doubt").first).to_contain_text("Cannot be done: beaker 7 is full.")
+    expect(page.locator("#say .doubt").first).to_have_text("Cannot be done: beaker 7 is full. A guess:")
+    expect(page.locator("#stage-title")).to_contain_text("After 1 of 1: Cannot be done: beaker 7 is full. A guess:")
     expect(page.locator(".note").last).to_have_text("Instruction 1 cannot be done: beaker 7 is full.")
+    page.get_by_role("button", name="Compare models").click()
+    expect(page.locator("article .doubt")).to_have_text(["Cannot be done: beaker 7 is full. A guess: "] * 2)
 
 
 def test_a_page_that_comes_early_says_what_it_waits_for(page):
@@ -533,6 +539,7 @@ def test_a_domain_of_ones_own_is_shown_as_text(page):
                 "readings": [],
                 "outcomes": [],
                 "understood": False,
+                "reasons": [],
                 "unknown_words": [],
                 "unread_words": [],
                 "pictures": {world: world_html("own", world)},
@@ -677,7 +684,7 @@ def test_the_model_that_disagrees_is_marked(page):
         picture = found["pictures"][ROW]
         reading = {"commands": [command], "probability": 0.5, "confidence": 0.5}
         outcomes = [{"world": end, "confidence": 0.5, "readings": [0]}]
-        made = {**found, "readings": [reading], "outcomes": outcomes}
+        made = {**found, "readings": [reading], "outcomes": outcomes, "reasons": [None]}
         route.fulfill(json={**made, "pictures": dict.fromkeys((ROW, *ends.values()), picture)})
 
     page.route("**/api/models", list_models)

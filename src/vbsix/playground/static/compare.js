@@ -1,7 +1,7 @@
 // The third view: what several models make of the same instructions.
 
 import { h, share } from "./dom.js";
-import { BEING_PREPARED, rightAfter } from "./words.js";
+import { BEING_PREPARED, doubt, rightAfter } from "./words.js";
 import { show } from "./worlds.js";
 
 /** `answers` are [model, its answer, an error, or null while there is neither], of all models of the domain. */
@@ -49,9 +49,10 @@ function drawModel(model, answer, usual) {
     h(
       "ol",
       {},
-      reading.commands.map(({ words, tokens }) =>
-        h("li", {}, words ?? tokens.join(" "))
-      )
+      reading.commands.map((command, place) => {
+        const doubts = doubt(command, answer.reasons[place]);
+        return h("li", {}, doubts && h("span", { className: "doubt" }, doubts, " "), command.words ?? command.tokens.join(" "));
+      })
     )
   );
   return article;

@@ -6,7 +6,7 @@ import { feedbackForm } from "./feedback.js";
 import { instructionList } from "./instructions.js";
 import { drawOutcomes } from "./play.js";
 import { SEARCHING, searchPanel } from "./search.js";
-import { accuracyOf, BEING_PREPARED, canAnswer, titled } from "./words.js";
+import { accuracyOf, BEING_PREPARED, canAnswer, doubt, titled } from "./words.js";
 import { baseName, worldView } from "./worlds.js";
 
 const DOMAINS = ["scene", "alchemy", "tangrams"];
@@ -279,7 +279,8 @@ function draw() {
   instructions.showReading(found, pictures, step, answer.unknown_words, reasons);
   drawVerdict(found?.commands.at(-1).world);
   drawExamples();
-  const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
+  const command = step && found.commands[step - 1];
+  const words = step ? [doubt(command, reasons[step - 1]), command.words ?? command.tokens.join(" ")].filter(Boolean).join(" ") : "";
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? world;
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
@@ -366,8 +367,8 @@ async function refreshComparison(asked, signal) {
     try {
       await pause(EXPLAIN_DEBOUNCE, signal);
       for (const rival of able.filter((one) => answers.get(one).readings?.length)) {
-        const { understood } = await askExplained(requestTo(rival), answers.get(rival), signal);
-        answers.set(rival, { ...answers.get(rival), understood });
+        const { understood, reasons } = await askExplained(requestTo(rival), answers.get(rival), signal);
+        answers.set(rival, { ...answers.get(rival), understood, reasons });
         draw();
       }
     } catch (error) {

@@ -27,3 +27,9 @@ export function accuracyOf({ accuracy: shares, accuracy_split: split, provenance
 export const canAnswer = (model, utterances) => model.ready || !utterances.length;
 
 export const BEING_PREPARED = "This model is being prepared. Its answer appears here when it is ready.";
+
+/** What stands before the words of a command that is not sure: impossible in its world, with the reason, or improbable. */
+export function doubt({ doubtful }, reason) {
+  if (reason) return `Cannot be done: ${reason}. A guess:`;
+  return doubtful ? "Doubtful:" : "";
+}
