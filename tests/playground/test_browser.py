@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import pairwise
 from statistics import median, quantiles
 from urllib.parse import urlencode
 
@@ -306,7 +307,7 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     expect(intro).to_contain_text("Type in plain English what should happen")
     expect(intro).to_contain_text("Up to five figures stand in a row")
     expect(page.locator("#about-model")).to_contain_text("60% of single instructions")
-    expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1)")
+    expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1 instruction)")
 
 
 def test_the_start_page_says_what_to_type(page):
@@ -328,6 +329,26 @@ def test_the_first_screen_has_the_world_and_the_line_to_type_in(page, width, hei
         page.evaluate("scrollTo(0, 0)")
         for part in (page.locator("#stage svg"), page.get_by_label("Instruction 1", exact=True)):
             expect(part).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("view", ["play", "search", "compare", "docs"])
+def test_headings_are_in_order(page, view):
+    """One of the first level, none skipped, and one for each section."""
+    go(page, address(view, SAID[0], beam="64")) if view != "docs" else page.goto("/docs")
+    shown = {"play": ".reading", "search": ".card", "compare": ".model", "docs": "article"}[view]
+    expect(page.locator(shown).first).to_be_visible()
+    headings = page.get_by_role("heading").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
+    assert headings[0] == 1 and headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings)), headings
+    sections = page.locator("section:visible, article:visible")
+    assert sections.count() and all(one.get_by_role("heading").count() for one in sections.all())
+
+
+def test_the_accuracy_of_models_that_are_compared_is_beside_their_names(page):
+    go(page, address("compare", SAID[0]))
+    for name, share in ((MODEL, 60), (OTHER, 10)):
+        heading = page.get_by_role("heading", name=f"{name} {share}% right after 1 instruction", exact=True)
+        expect(heading).to_be_visible()
 
 
 def test_readings_that_end_in_one_world_are_one_outcome(page, ask):
@@ -436,13 +457,14 @@ def test_corrections_are_saved(page):
     page.route("**/api/models", list_models)
     page.route("**/api/feedback", save)
     go(page, address("play", SAID[0]))
-    page.get_by_role("button", name="No, correct it").click()
+    form = page.get_by_role("region", name="Was this right?")
+    form.get_by_role("button", name="No, correct it").click()
     page.get_by_role("button", name="Right world: change position 1").click()
     page.get_by_role("button", name="take away").click()
     expect(page.get_by_label("Right world as text")).not_to_have_value(re.compile("1:0"))
     wanted = page.get_by_label("Right world as text").input_value()
     page.get_by_role("button", name="Save this world").click()
-    expect(page.locator(".feedback")).to_contain_text("Saved. The file has 1 example.")
+    expect(form).to_contain_text("Saved. The file has 1 example.")
     assert saved == [{"model": MODEL, "world": ROW, "utterances": SAID[:1], "target": wanted}]
 
 

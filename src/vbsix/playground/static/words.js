@@ -10,7 +10,8 @@ const percent = (value) => `${Math.round(100 * value)}%`;
 export function rightAfter({ accuracy }) {
   const [length, value] = Object.entries(accuracy).at(-1) ?? [];
   if (!length) return "";
-  return `${percent(value)} right${Number(length) > 0 ? ` after ${length}` : ""}`;
+  const after = Number(length) > 0 ? ` after ${length} instruction${length === "1" ? "" : "s"}` : "";
+  return `${percent(value)} right${after}`;
 }
 
 /** A model's name with its accuracy. */
