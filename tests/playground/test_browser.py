@@ -307,7 +307,7 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     expect(intro).to_contain_text("Type in plain English what should happen")
     expect(intro).to_contain_text("Up to five figures stand in a row")
     expect(page.locator("#about-model")).to_contain_text("60% of single instructions")
-    expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1 instruction)")
+    expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1 generated instruction)")
 
 
 def test_the_start_page_says_what_to_type(page):
@@ -347,7 +347,7 @@ def test_headings_are_in_order(page, view):
 def test_the_accuracy_of_models_that_are_compared_is_beside_their_names(page):
     go(page, address("compare", SAID[0]))
     for name, share in ((MODEL, 60), (OTHER, 10)):
-        heading = page.get_by_role("heading", name=f"{name} {share}% right after 1 instruction", exact=True)
+        heading = page.get_by_role("heading", name=f"{name} {share}% right after 1 generated instruction", exact=True)
         expect(heading).to_be_visible()
 
 

@@ -7,11 +7,11 @@ const WHERE = {
 const percent = (value) => `${Math.round(100 * value)}%`;
 
 /** A model's accuracy for the longest sequences that were measured; an empty text where it is not known. */
-export function rightAfter({ accuracy }) {
+export function rightAfter({ accuracy, provenance }) {
   const [length, value] = Object.entries(accuracy).at(-1) ?? [];
   if (!length) return "";
-  const after = Number(length) > 0 ? ` after ${length} instruction${length === "1" ? "" : "s"}` : "";
-  return `${percent(value)} right${after}`;
+  const kind = provenance.data === "synthetic" ? "generated instruction" : "instruction"; // these are much easier
+  return `${percent(value)} right${Number(length) > 0 ? ` after ${length} ${kind}${length === "1" ? "" : "s"}` : ""}`;
 }
 
 /** A model's name with its accuracy. */
