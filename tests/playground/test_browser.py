@@ -306,7 +306,8 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     intro = page.locator("#intro")
     expect(intro).to_contain_text("Type in plain English what should happen")
     expect(intro).to_contain_text("Up to five figures stand in a row")
-    expect(page.locator("#about-model")).to_contain_text("60% of single instructions")
+    about = "Share of right outcomes: 60% after 1 instruction, on generated sentences"
+    expect(page.locator("#about-model")).to_contain_text(about)
     expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1 generated instruction)")
 
 
@@ -617,7 +618,7 @@ def test_a_search_is_shown_step_by_step(page, ask):
     page.get_by_text("Execution space as a picture").click()
     expect(page.get_by_role("region", name="Execution space as a picture").locator("svg").first).to_be_visible()
     # Another target, changed by hand, is another search.
-    follow = page.get_by_role("button", name="Take where the reading ends")
+    follow = page.get_by_role("button", name="Use the model's outcome")
     expect(follow).to_be_disabled()
     page.get_by_role("button", name="Target: change position 1").click()
     page.get_by_role("button", name="take away").click()
@@ -652,7 +653,7 @@ def test_a_running_search_hides_what_an_older_one_found(page, monkeypatch):
 
 
 def test_a_target_may_be_wrong_or_empty(page):
-    target, follow = page.get_by_label("Target as text"), page.get_by_role("button", name="Take where the reading ends")
+    target, follow = page.get_by_label("Target as text"), page.get_by_role("button", name="Use the model's outcome")
     go(page, address("search", "he leaves", model="scene", world=STAGE, target=STAGE, beam="4"))
     expect(page.locator(".found").first).to_be_visible()
     target.fill("xyz")

@@ -13,7 +13,7 @@ const DOMAINS = ["scene", "alchemy", "tangrams"];
 const ABOUT = {
   scene: "People in coloured shirts, some with hats, stand on a stage of ten positions: they enter, leave, move and swap hats.",
   alchemy: "Seven beakers hold up to four coloured units each: pour one into another, pour units out, or mix what is inside.",
-  tangrams: "Up to five figures stand in a row: remove one, put it back somewhere, or swap two. They have no names; say the first figure, the last one, it.",
+  tangrams: "Up to five figures stand in a row: remove one, put it back somewhere, or swap two. They have no names: say “the first figure”, “the last one” or “it”.",
 };
 const MOST_INSTRUCTIONS = 10;
 const MOST_SEARCHED = 5;

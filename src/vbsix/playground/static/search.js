@@ -13,7 +13,7 @@ export function searchPanel(panel, onchange) {
   let answer = null;
   let pictures = {};
   const target = worldView("Target", (world) => onchange({ target: world }));
-  const follow = h("button", { type: "button", onclick: () => onchange({ target: null }) }, "Take where the reading ends");
+  const follow = h("button", { type: "button", onclick: () => onchange({ target: null }) }, "Use the model's outcome");
   const beam = h(
     "select",
     { onchange: () => onchange({ beam: Number(beam.value) }) },

@@ -19,9 +19,12 @@ export const titled = (model) => (rightAfter(model) ? `${model.name} (${rightAft
 
 /** A sentence about a model's accuracy, and what it was measured on. */
 export function accuracyOf({ accuracy: shares, accuracy_split: split, provenance }) {
-  const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
+  const known = Object.entries(shares).map(([length, value], place) => {
+    const unit = place ? "" : ` instruction${length === "1" ? "" : "s"}`;
+    return Number(length) > 0 ? `${percent(value)} after ${length}${unit}` : percent(value);
+  });
   const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : WHERE[split] ?? `on ${split}`;
-  return known.length ? `Right for ${known.join(", ")}, ${where}.` : "";
+  return known.length ? `Share of right outcomes: ${known.join(", ")}, ${where}.` : "";
 }
 
 /** Whether a model can be asked; with no instructions, only the world is drawn. */
