@@ -33,7 +33,7 @@ TRAINING = (
 )
 """Of the run in the pictures of the report: good enough for a curve that rises, and bad enough for mistakes."""
 PATIENCE = 300_000
-"""Milliseconds that the models may need until they are ready."""
+"""Milliseconds that a first search may need, which is compiled."""
 REST = 2_500
 """Milliseconds after which a page that is left alone has drawn all that it asks for, explanations too."""
 
@@ -44,12 +44,8 @@ REST = 2_500
 def playground(browser: Browser, address: str, images: Path) -> None:
     """Waits until all models are ready, so that nothing is being prepared in any picture."""
     with opened(browser, 1280, 900) as page:
-        page.goto(address)
-        page.wait_for_function(
-            "() => fetch('/api/models').then((found) => found.json()).then(({ preparing }) => preparing === null)",
-            timeout=PATIENCE,
-            polling=1000,
-        )
+        while page.request.get(f"{address}/api/models").json()["preparing"] is not None:
+            page.wait_for_timeout(1000)
     first(browser, address, images / "playground.png")
     search(browser, address, images / "playground-search.png")
     comparison(browser, address, images / "playground-compare-dark.png")
