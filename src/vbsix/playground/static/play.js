@@ -61,7 +61,7 @@ function drawOutcome(answer, { world, confidence, readings }, guess, chosen, onc
     "label",
     { className: "reading" },
     input,
-    h("span", { className: "confidence" }, bar, guess ? "a guess" : share(confidence)),
+    h("span", { className: "confidence" }, bar, guess ? "a guess" : `${share(confidence)} sure`),
     h("div", {}, figure, commandList(answer, selected ? chosen : first))
   );
   if (readings.length < 2) return label;
