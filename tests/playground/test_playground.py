@@ -442,6 +442,9 @@ def test_corrections_are_saved_as_examples_to_learn_from(models, tmp_path):
 def test_wrong_corrections_are_refused(models, tmp_path, server):
     refused = call(create_app(models, feedback=tmp_path), "POST", "/api/feedback", json={**GOOD, "target": "1:9"})
     assert refused.status_code == 422 and refused.json()["detail"].startswith("target: position 1 ('9')")
+    blank = {**GOOD, "utterances": [*SAID, " \u2028"], "target": TARGET}
+    empty = call(create_app(models, feedback=tmp_path), "POST", "/api/feedback", json=blank)
+    assert (empty.status_code, empty.json()["detail"]) == (422, "instruction 3 is empty.")
     assert not list(tmp_path.iterdir())
     off = httpx.post(f"{server}/api/feedback", json={**GOOD, "target": TARGET})
     assert off.status_code == 404 and "--feedback" in off.json()["detail"]
