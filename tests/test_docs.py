@@ -223,6 +223,14 @@ def test_generated_pages_and_figures_are_up_to_date(monkeypatch):
     generate.figures.checks()
 
 
+def test_each_picture_of_a_page_is_made_by_a_script_and_is_small():
+    pictures, script = sorted((DOCS / "images").glob("*.png")), read(DOCS / "scripts" / "pictures.py")
+    assert pictures
+    for picture in pictures:
+        assert f'"{picture.name}"' in script
+        assert picture.stat().st_size < 300_000
+
+
 def test_the_figures_of_results_are_up_to_date(tmp_path):
     """The texts in them are compared; lines may differ slightly with the version of matplotlib."""
     shutil.copytree(ROOT / "results", tmp_path / "results")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import pairwise
 from statistics import median, quantiles
 from urllib.parse import urlencode
 
@@ -305,8 +306,9 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     intro = page.locator("#intro")
     expect(intro).to_contain_text("Type in plain English what should happen")
     expect(intro).to_contain_text("Up to five figures stand in a row")
-    expect(page.locator("#about-model")).to_contain_text("60% of single instructions")
-    expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1)")
+    about = "Share of right outcomes: 60% after 1 instruction, on generated sentences"
+    expect(page.locator("#about-model")).to_contain_text(about)
+    expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1 generated instruction)")
 
 
 def test_the_start_page_says_what_to_type(page):
@@ -330,6 +332,26 @@ def test_the_first_screen_has_the_world_and_the_line_to_type_in(page, width, hei
             expect(part).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.parametrize("view", ["play", "search", "compare", "docs"])
+def test_headings_are_in_order(page, view):
+    """One of the first level, none skipped, and one for each section."""
+    go(page, address(view, SAID[0], beam="64")) if view != "docs" else page.goto("/docs")
+    shown = {"play": ".reading", "search": ".card", "compare": ".model", "docs": "article"}[view]
+    expect(page.locator(shown).first).to_be_visible()
+    headings = page.get_by_role("heading").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
+    assert headings[0] == 1 and headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings)), headings
+    sections = page.locator("section:visible, article:visible")
+    assert sections.count() and all(one.get_by_role("heading").count() for one in sections.all())
+
+
+def test_the_accuracy_of_models_that_are_compared_is_beside_their_names(page):
+    go(page, address("compare", SAID[0]))
+    for name, share in ((MODEL, 60), (OTHER, 10)):
+        heading = page.get_by_role("heading", name=f"{name} {share}% right after 1 generated instruction", exact=True)
+        expect(heading).to_be_visible()
+
+
 def test_readings_that_end_in_one_world_are_one_outcome(page, ask):
     found = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID)
     many = next(place for place, one in enumerate(found["outcomes"]) if len(one["readings"]) > 1)
@@ -349,6 +371,9 @@ def test_what_is_not_understood_is_called_a_guess(page):
     expect(page.locator(".note").first).to_have_text("Not understood. What you see is only a guess.")
     assert set(page.locator(".confidence").all_text_contents()) == {"a guess"}
     expect(page.locator("#say .unknown")).to_have_text(["frobnicate", "gizmo"])
+    expect(page.locator("#say .doubt")).to_have_text("Doubtful:")
+    expect(page.locator("#stage-title")).to_contain_text("After 1 of 1: Doubtful:")
+    expect(page.locator("body")).not_to_contain_text("annot be done")
 
 
 def test_what_cannot_be_done_says_why(page):
@@ -361,8 +386,11 @@ def test_what_cannot_be_done_says_why(page):
 
     page.route("**/api/parse", answer)
     go(page, address("play", SAID[0]))
-    expect(page.locator("#say .doubt").first).to_contain_text("Cannot be done: beaker 7 is full.")
+    expect(page.locator("#say .doubt").first).to_have_text("Cannot be done: beaker 7 is full. A guess:")
+    expect(page.locator("#stage-title")).to_contain_text("After 1 of 1: Cannot be done: beaker 7 is full. A guess:")
     expect(page.locator(".note").last).to_have_text("Instruction 1 cannot be done: beaker 7 is full.")
+    page.get_by_role("button", name="Compare models").click()
+    expect(page.locator("article .doubt")).to_have_text(["Cannot be done: beaker 7 is full. A guess: "] * 2)
 
 
 def test_a_page_that_comes_early_says_what_it_waits_for(page):
@@ -430,13 +458,14 @@ def test_corrections_are_saved(page):
     page.route("**/api/models", list_models)
     page.route("**/api/feedback", save)
     go(page, address("play", SAID[0]))
-    page.get_by_role("button", name="No, correct it").click()
+    form = page.get_by_role("region", name="Was this right?")
+    form.get_by_role("button", name="No, correct it").click()
     page.get_by_role("button", name="Right world: change position 1").click()
     page.get_by_role("button", name="take away").click()
     expect(page.get_by_label("Right world as text")).not_to_have_value(re.compile("1:0"))
     wanted = page.get_by_label("Right world as text").input_value()
     page.get_by_role("button", name="Save this world").click()
-    expect(page.locator(".feedback")).to_contain_text("Saved. The file has 1 example.")
+    expect(form).to_contain_text("Saved. The file has 1 example.")
     assert saved == [{"model": MODEL, "world": ROW, "utterances": SAID[:1], "target": wanted}]
 
 
@@ -533,6 +562,7 @@ def test_a_domain_of_ones_own_is_shown_as_text(page):
                 "readings": [],
                 "outcomes": [],
                 "understood": False,
+                "reasons": [],
                 "unknown_words": [],
                 "unread_words": [],
                 "pictures": {world: world_html("own", world)},
@@ -588,7 +618,7 @@ def test_a_search_is_shown_step_by_step(page, ask):
     page.get_by_text("Execution space as a picture").click()
     expect(page.get_by_role("region", name="Execution space as a picture").locator("svg").first).to_be_visible()
     # Another target, changed by hand, is another search.
-    follow = page.get_by_role("button", name="Take where the reading ends")
+    follow = page.get_by_role("button", name="Use the model's outcome")
     expect(follow).to_be_disabled()
     page.get_by_role("button", name="Target: change position 1").click()
     page.get_by_role("button", name="take away").click()
@@ -623,7 +653,7 @@ def test_a_running_search_hides_what_an_older_one_found(page, monkeypatch):
 
 
 def test_a_target_may_be_wrong_or_empty(page):
-    target, follow = page.get_by_label("Target as text"), page.get_by_role("button", name="Take where the reading ends")
+    target, follow = page.get_by_label("Target as text"), page.get_by_role("button", name="Use the model's outcome")
     go(page, address("search", "he leaves", model="scene", world=STAGE, target=STAGE, beam="4"))
     expect(page.locator(".found").first).to_be_visible()
     target.fill("xyz")
@@ -677,7 +707,7 @@ def test_the_model_that_disagrees_is_marked(page):
         picture = found["pictures"][ROW]
         reading = {"commands": [command], "probability": 0.5, "confidence": 0.5}
         outcomes = [{"world": end, "confidence": 0.5, "readings": [0]}]
-        made = {**found, "readings": [reading], "outcomes": outcomes}
+        made = {**found, "readings": [reading], "outcomes": outcomes, "reasons": [None]}
         route.fulfill(json={**made, "pictures": dict.fromkeys((ROW, *ends.values()), picture)})
 
     page.route("**/api/models", list_models)
@@ -687,6 +717,79 @@ def test_the_model_that_disagrees_is_marked(page):
     for name in ends:
         marks = page.locator("article").filter(has=page.get_by_role("heading", name=name)).locator("mark")
         expect(marks).to_have_text(["another world"] if name == "third" else [])
+
+
+def test_a_comparison_shows_what_is_ready_first(page, ask):
+    """The card of a model that is being prepared is filled once it is ready, while typing goes on."""
+    ready = threading.Event()
+    refused = []
+
+    def list_models(route) -> None:
+        found = route.fetch().json()
+        for one in found["models"]:
+            one["ready"] = one["name"] != OTHER or ready.is_set()
+        route.fulfill(json={**found, "preparing": None if ready.is_set() else "compiling (1 s)"})
+
+    def answer(route) -> None:
+        asked = json.loads(route.request.post_data)
+        if asked["model"] == OTHER and asked["utterances"] and not ready.is_set():
+            refused.append(asked)
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"detail": "being prepared"})
+        else:
+            route.continue_()
+
+    page.route("**/api/models", list_models)
+    page.route("**/api/parse", answer)
+    go(page, address("compare", SAID[0]))
+    first, second = (page.locator("article").filter(has_text=name) for name in (MODEL, OTHER))
+    expect(first.locator("li")).to_have_count(1)
+    expect(second).to_contain_text("This model is being prepared.")
+    expect(page.locator("#panel")).to_contain_text("1 of 2 models have answered.")
+    page.get_by_label("Instruction 2", exact=True).fill(SAID[1])
+    expect(first.locator("li")).to_have_count(2)
+    assert not refused
+    ready.set()
+    expect(second.locator("li")).to_have_count(2)
+    expect(page.locator("#panel")).to_contain_text("models come to the same world.")
+
+
+@pytest.mark.parametrize("view", ["play", "search"])
+def test_a_model_that_is_being_prepared_answers_when_it_is_ready(page, view):
+    ready = threading.Event()
+
+    def list_models(route) -> None:
+        found = route.fetch().json()
+        for one in found["models"]:
+            one["ready"] = one["name"] != OTHER or ready.is_set()
+        route.fulfill(json={**found, "preparing": None if ready.is_set() else "compiling (1 s)"})
+
+    page.route("**/api/models", list_models)
+    go(page, address(view, SAID[0], model=OTHER, beam="64"))
+    expect(page.locator("#panel")).to_contain_text("This model is being prepared.")
+    expect(world_on_stage(page)).to_have_attribute("data-world", ROW)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    ready.set()
+    expect(page.locator("#say li code").first).to_be_visible()
+    expect(page.locator({"play": ".reading", "search": ".found"}[view]).first).to_be_visible()
+    expect(page.locator("#panel")).not_to_contain_text("This model is being prepared.")
+
+
+def test_a_comparison_needs_no_explanations(page):
+    """These may be compiled still, or take too long; then what was read at first stays."""
+
+    def answer(route) -> None:
+        if json.loads(route.request.post_data)["explain"]:
+            route.fulfill(status=503, json={"detail": "this took too long; ask for less."})
+        else:
+            route.continue_()
+
+    page.route("**/api/parse", answer)
+    go(page, address("compare", *SAID))
+    with page.expect_response(lambda response: response.status == 503):
+        pass
+    page.wait_for_timeout(200)
+    expect(page.locator("article li")).to_have_count(4)
+    expect(page.get_by_role("alert")).to_be_hidden()
 
 
 @pytest.mark.parametrize(

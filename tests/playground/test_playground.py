@@ -167,6 +167,34 @@ GOOD = {"model": MODEL, "world": ROW, "utterances": SAID[:1]}
 
 
 @pytest.mark.parametrize(
+    ("path", "more"),
+    [("parse", {}), ("search", {"target": ROW}), ("attention", {"commands": ["all-objects 2 index ARemove"]})],
+)
+def test_a_model_that_is_not_ready_asks_for_patience(models, path, more):
+    prepared = Preparation(models)
+    prepared.ready = {OTHER}
+    answer = call(create_app(prepared), "POST", f"/api/{path}", json={**GOOD, **more})
+    assert (answer.status_code, answer.json()["detail"]) == (503, f"{MODEL} is being prepared; try again soon.")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_model_that_is_not_ready_hinders_no_other_one(models):
+    prepared = Preparation(models)
+    prepared.ready = {OTHER}
+    app = create_app(prepared)
+    other = call(app, "POST", "/api/parse", json={**GOOD, "model": OTHER, "explain": False})
+    assert other.status_code == 200 and other.json()["readings"]
+    drawn = call(app, "POST", "/api/parse", json={**GOOD, "utterances": []})
+    assert drawn.status_code == 200 and list(drawn.json()["pictures"]) == [ROW]
+
+
+def test_while_models_are_loaded_no_name_is_called_unknown():
+    answer = call(create_app(Preparation()), "POST", "/api/parse", json=GOOD)
+    assert (answer.status_code, answer.json()["detail"]) == (503, "the models are being loaded; try again soon.")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(
     ("body", "status", "words"),
     [
         ({**GOOD, "world": "1:0 2:7"}, 422, "context: position 2 ('7'): expected a shape"),
@@ -414,6 +442,9 @@ def test_corrections_are_saved_as_examples_to_learn_from(models, tmp_path):
 def test_wrong_corrections_are_refused(models, tmp_path, server):
     refused = call(create_app(models, feedback=tmp_path), "POST", "/api/feedback", json={**GOOD, "target": "1:9"})
     assert refused.status_code == 422 and refused.json()["detail"].startswith("target: position 1 ('9')")
+    blank = {**GOOD, "utterances": [*SAID, " \u2028"], "target": TARGET}
+    empty = call(create_app(models, feedback=tmp_path), "POST", "/api/feedback", json=blank)
+    assert (empty.status_code, empty.json()["detail"]) == (422, "instruction 3 is empty.")
     assert not list(tmp_path.iterdir())
     off = httpx.post(f"{server}/api/feedback", json={**GOOD, "target": TARGET})
     assert off.status_code == 404 and "--feedback" in off.json()["detail"]

@@ -3,7 +3,10 @@ from __future__ import annotations
 import base64
 import re
 import shutil
+import struct
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -13,6 +16,9 @@ from browser import open_browser
 from vbsix.cli import app
 from vbsix.evaluation.calibration import calibrate
 from vbsix.show.report import SECTIONS, _calibration, was_fitted
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "scripts"))
+import pictures
 
 pytestmark = pytest.mark.integration
 
@@ -113,6 +119,20 @@ def test_it_fits_a_phone_and_is_accessible(page):
             assert opened.evaluate("document.documentElement.scrollWidth") <= width
             found = Axe().run(opened)
             assert not found.response["violations"], found.generate_report()
+
+
+@pytest.mark.browser
+def test_its_pictures_in_the_docs_can_be_renewed(page, tmp_path):
+    page_file = tmp_path / "report.html"
+    page_file.write_text(page, encoding="utf-8")
+    with open_browser() as browser:
+        for make in pictures.OF_REPORT.values():
+            make(browser, page_file, tmp_path)
+    made = sorted(tmp_path.glob("*.png"))
+    assert [path.name for path in made] == ["report-mistakes.png", "report.png"]
+    for path in made:
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width == 1000 and 300 < height < 2500
 
 
 def test_bad_arguments_are_one_message(tmp_path, capsys, monkeypatch):

@@ -50,6 +50,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
+RETRY = {"Retry-After": "2"}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}
     for status, words in {
@@ -59,7 +60,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
         413: "The request is too large.",
         422: "The request cannot be carried out; `detail` says why.",
         429: "The server has enough to do; try again soon.",
-        503: "This took too long.",
+        503: "The model is still being prepared, and `Retry-After` says when to try again; or this took too long.",
     }.items()
 }
 
@@ -95,9 +96,18 @@ def create_app(
     _handle_errors(app)
 
     def model_of(name: str) -> Model:
+        if prepared.is_loading:
+            raise HTTPException(503, "the models are being loaded; try again soon.", RETRY)
         if name not in prepared.models:
             raise HTTPException(404, str(UnknownName("model", name, prepared.models)))
         return prepared.models[name]
+
+    def ready(name: str) -> Model:
+        """A model that answers at once: a request that compiled it would slow down all others."""
+        model = model_of(name)
+        if name not in prepared.ready:
+            raise HTTPException(503, f"{name} is being prepared; try again soon.", RETRY)
+        return model
 
     @app.get("/api/models", tags=["api"], responses={status: _PROBLEMS[status] for status in (400, 408, 413)})
     async def list_models() -> Models:
@@ -117,17 +127,18 @@ def create_app(
     async def parse(request: ParseRequest, http: Request) -> ParseAnswer:
         """What a model makes of instructions: the most probable programs, and the world after each command."""
         gate = explanations if request.explain and request.utterances else parses
-        return await gate.run(answer_parse, model_of(request.model), request, receive=http.receive)
+        model = ready(request.model) if request.utterances else model_of(request.model)
+        return await gate.run(answer_parse, model, request, receive=http.receive)
 
     @app.post("/api/search", tags=["api"], responses=_PROBLEMS)
     async def search_programs(request: SearchRequest, http: Request) -> SearchAnswer:
         """How programs for a target world are found, in execution space and in program space."""
-        return await searches.run(answer_search, model_of(request.model), request, receive=http.receive)
+        return await searches.run(answer_search, ready(request.model), request, receive=http.receive)
 
     @app.post("/api/attention", tags=["api"], responses=_PROBLEMS)
     async def show_attention(request: AttentionRequest, http: Request) -> AttentionAnswer:
         """Which words of each instruction the model attended to when it chose each token of its command."""
-        return await searches.run(answer_attention, model_of(request.model), request, receive=http.receive)
+        return await searches.run(answer_attention, ready(request.model), request, receive=http.receive)
 
     @app.post("/api/feedback", tags=["api"], responses=_PROBLEMS)
     async def save_feedback(request: FeedbackRequest, http: Request) -> Saved:

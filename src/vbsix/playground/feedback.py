@@ -24,8 +24,11 @@ class Feedback:
         """Appends an example, and counts those of its file.
 
         Raises:
-            VbsixError: a world does not parse, or the file is full.
+            VbsixError: a world does not parse, an instruction is empty, or the file is full.
         """
+        for number, text in enumerate(request.utterances, start=1):
+            if not text.strip():  # one such line, and no example of the file could be read
+                raise VbsixError(f"instruction {number} is empty.")
         domain = model.parser.domain
         with naming("world"):
             context = domain.format_world(domain.parse_world(request.world))

@@ -107,7 +107,7 @@ class ModelInfo(_Answer):
     random: bool
     """Whether there are random worlds of its domain."""
     ready: bool
-    """Whether everything that parses need is compiled; before that, an answer takes longer."""
+    """Whether what parses need is compiled; before that, requests are answered with status 503."""
     accuracy: dict[str, float]
     """The share of right outcomes, by number of instructions."""
     accuracy_split: str

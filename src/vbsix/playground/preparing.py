@@ -27,9 +27,10 @@ class Preparation:
     """The models of a server while they are loaded and compiled, in a thread of its own.
 
     Attributes:
-        models: by name; those of a name that is not there yet cannot be asked.
-        ready: the models whose usual parses are compiled.
+        models: by name.
+        ready: the models whose usual parses are compiled; others cannot be asked yet.
         doing: what is being prepared; None once all models are ready.
+        is_loading: whether the models are being loaded, so that their names are not known yet.
     """
 
     def __init__(self, models: Mapping[str, Model] | None = None):
@@ -37,6 +38,7 @@ class Preparation:
         self.ready: set[str] = set(self.models)
         self.doing: str | None = None if models is not None else "loading the models"
         self.failure: VbsixError | None = None
+        self.is_loading = models is None
         self._began = time.monotonic()
 
     @property
@@ -61,6 +63,7 @@ class Preparation:
     def _prepare(self, load: Load, say: Callable[[str], None], fail: Callable[[], None]) -> None:
         try:
             self.models.update(load())
+            self.is_loading = False
         except Exception as error:
             known = isinstance(error, VbsixError)
             self.failure = error if known else VbsixError(f"the models cannot be loaded: {error!r}")

@@ -25,7 +25,7 @@ export function pause(time, signal) {
   });
 }
 
-/** Asks the server, again where it is busy; what it refuses becomes an error with its words. */
+/** Asks the server, again where it says when to; what it refuses becomes an error with its words and its status. */
 export async function ask(path, body, signal) {
   const options = body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   let response;
@@ -34,13 +34,14 @@ export async function ask(path, body, signal) {
   } catch (error) {
     throw error.name === "AbortError" ? error : new Error("The server does not answer. Is `vbsix serve` still running?");
   }
-  if (response.status === 429 && signal) {
-    await pause(1000 * Number(response.headers.get("Retry-After") ?? 1), signal);
+  const later = response.headers.get("Retry-After");
+  if (later && signal) {
+    await pause(1000 * Number(later), signal);
     return ask(path, body, signal);
   }
   const answer = await response.json().catch(() => ({}));
   signal?.throwIfAborted();
-  if (!response.ok) throw new Error(answer.detail ?? `The server answered ${response.status}.`);
+  if (!response.ok) throw Object.assign(new Error(answer.detail ?? `The server answered ${response.status}.`), { status: response.status });
   return answer;
 }
 

@@ -6,15 +6,16 @@ import { worldView } from "./worlds.js";
 /** The form below the outcomes; `request` are the model, the world and the instructions, `outcome` the world they led to. */
 export function feedbackForm(request, outcome, domain, picture) {
   const status = h("p", { className: "quiet", role: "status" });
-  const buttons = h("p", { className: "row" }, "Was this right?");
+  const title = h("h3", { id: "feedback-title" }, "Was this right?");
+  const buttons = h("p", { className: "row" });
   const editor = h("div", { hidden: true });
-  const element = h("section", { className: "feedback", "aria-label": "Feedback" }, buttons, editor, status);
+  const element = h("section", { className: "feedback", "aria-labelledby": title.id }, title, buttons, editor, status);
   let target = outcome;
 
   async function save() {
     try {
       const { saved } = await ask("/api/feedback", { ...request, target });
-      element.replaceChildren(h("p", { role: "status" }, `Saved. The file has ${saved} example${saved > 1 ? "s" : ""}.`));
+      element.replaceChildren(title, h("p", { role: "status" }, `Saved. The file has ${saved} example${saved > 1 ? "s" : ""}.`));
     } catch ({ message }) {
       status.textContent = message;
     }

@@ -2,6 +2,7 @@
 
 import { $, h } from "./dom.js";
 import { tokenRow } from "./tokens.js";
+import { doubt } from "./words.js";
 import { show } from "./worlds.js";
 
 /**
@@ -100,15 +101,15 @@ export function instructionList({ most, onchange, oncommit, onselect, attention 
       const written = JSON.stringify([line.input.value, place, command.tokens, command.words, command.doubtful, reasons[place], unknown]);
       if (line.written === written) return; // the focus stays where it is
       line.written = written;
+      const doubts = doubt(command, reasons[place]);
       const marked = underline(line.input.value, unknown);
       outcome.replaceChildren(
         marked ? h("span", { className: "said" }, marked) : "",
-        reasons[place] ? h("span", { className: "doubt" }, `Cannot be done: ${reasons[place]}. A guess:`) : "",
-        command.doubtful && !reasons[place] ? h("span", { className: "doubt" }, "Not sure. A guess:") : "",
+        doubts ? h("span", { className: "doubt" }, doubts) : "",
         h("span", { className: "words" }, command.words ?? ""),
         ...tokenRow(command.tokens, place, line.input.value, attention)
       );
-      element.classList.toggle("doubtful", command.doubtful || Boolean(reasons[place]));
+      element.classList.toggle("doubtful", doubts !== "");
     });
   }
 

@@ -5,20 +5,22 @@ import { $, ask, h, pause } from "./dom.js";
 import { feedbackForm } from "./feedback.js";
 import { instructionList } from "./instructions.js";
 import { drawOutcomes } from "./play.js";
-import { searchPanel } from "./search.js";
+import { SEARCHING, searchPanel } from "./search.js";
+import { accuracyOf, BEING_PREPARED, canAnswer, doubt, titled } from "./words.js";
 import { baseName, worldView } from "./worlds.js";
 
 const DOMAINS = ["scene", "alchemy", "tangrams"];
 const ABOUT = {
   scene: "People in coloured shirts, some with hats, stand on a stage of ten positions: they enter, leave, move and swap hats.",
   alchemy: "Seven beakers hold up to four coloured units each: pour one into another, pour units out, or mix what is inside.",
-  tangrams: "Up to five figures stand in a row: remove one, put it back somewhere, or swap two. They have no names; say the first figure, the last one, it.",
+  tangrams: "Up to five figures stand in a row: remove one, put it back somewhere, or swap two. They have no names: say “the first figure”, “the last one” or “it”.",
 };
 const MOST_INSTRUCTIONS = 10;
 const MOST_SEARCHED = 5;
 const DEBOUNCE = 30;
 const SEARCH_DEBOUNCE = 300;
 const EXPLAIN_DEBOUNCE = 500;
+const PATIENCE = 300; // after which what is there of a comparison is shown
 const POLL = 1000;
 const VIEWS = ["play", "search", "compare"];
 const UNREAD = { kept: [], read: [] }; // no command is chosen by hand
@@ -53,8 +55,8 @@ const searching = searchPanel(panel, (changes) => change(changes));
 async function fromAddress() {
   let given = new URLSearchParams(location.hash.slice(1));
   const [name, domain] = [given.get("model"), given.get("domain")];
-  const fitting = models.filter((one) => !domain || one.domain === domain);
-  const model = fitting.find((one) => one.name === name) ?? fitting[0] ?? models[0];
+  const fitting = readyFirst(models.filter((one) => !domain || one.domain === domain));
+  const model = fitting.find((one) => one.name === name) ?? fitting[0] ?? readyFirst(models)[0];
   notice = name && name !== model.name ? `There is no model ${name} here; this is ${model.name}.` : "";
   if (!fitting.length) {
     notice = `There is no model of ${domain} here; this is ${model.name}, a model of ${model.domain}.`;
@@ -72,6 +74,8 @@ async function fromAddress() {
     critic: given.get("critic") !== "no",
   };
 }
+
+const readyFirst = (some) => some.toSorted((one, other) => other.ready - one.ready);
 
 function tooMany(say) {
   if (say.length > MOST_INSTRUCTIONS) notice = `The link has ${say.length} instructions; the first ${MOST_INSTRUCTIONS} are shown.`;
@@ -184,8 +188,9 @@ function refresh() {
 async function askAll(asked, signal) {
   try {
     const request = { model: asked.model, world: asked.world, utterances: asked.say, begin: asked.kept };
-    const found = await ask("/api/parse", { ...request, explain: asked.view === "compare" }, signal);
-    answer = { ...found, empty: !asked.say.length };
+    const waiting = !canAnswer(model(), asked.say); // then there is only the world
+    const found = await ask("/api/parse", { ...request, ...(waiting && { utterances: [], begin: [] }), explain: false }, signal);
+    answer = { ...found, empty: !asked.say.length, waiting };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
     complain(notice);
@@ -203,15 +208,26 @@ async function askAll(asked, signal) {
 
 /** Asks, after a pause in typing, which instructions cannot be done in the worlds they meet. */
 async function explain(request, signal) {
-  if (!model().random || !answer.readings.length) return;
+  if (!answer.readings.length) return;
   try {
     await pause(EXPLAIN_DEBOUNCE, signal);
-    const { reasons, understood } = await ask("/api/parse", { ...request, explain: true }, signal);
+    const { reasons, understood } = await askExplained(request, answer, signal);
     if (understood === answer.understood && !reasons.some(Boolean)) return;
     answer = { ...answer, reasons, understood };
     draw();
   } catch (error) {
     if (error.name !== "AbortError") complain(error.message);
+  }
+}
+
+/** The answer with explanations; the quick one where there are none, or where they take too long. */
+async function askExplained(request, quick, signal) {
+  if (!model().random) return quick;
+  try {
+    return await ask("/api/parse", { ...request, explain: true }, signal);
+  } catch (error) {
+    if (error.status === 503) return quick;
+    throw error;
   }
 }
 
@@ -263,7 +279,8 @@ function draw() {
   instructions.showReading(found, pictures, step, answer.unknown_words, reasons);
   drawVerdict(found?.commands.at(-1).world);
   drawExamples();
-  const words = step ? (found.commands[step - 1].words ?? found.commands[step - 1].tokens.join(" ")) : "";
+  const command = step && found.commands[step - 1];
+  const words = step ? [doubt(command, reasons[step - 1]), command.words ?? command.tokens.join(" ")].filter(Boolean).join(" ") : "";
   $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? world;
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
@@ -302,14 +319,15 @@ async function refreshSearch(asked, signal) {
   searching.attach();
   const guided = models.filter(({ domain }) => domain === model().domain).flatMap((one) => one.guided.map((search) => ({ ...search, model: one.name })));
   searching.settings(asked, model(), target, pictures[target], guided);
-  if (!utterances.length || utterances.length > MOST_SEARCHED) {
+  if (!utterances.length || answer.waiting || utterances.length > MOST_SEARCHED) {
     searching.update(null);
-    if (utterances.length) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
+    searching.wait(answer.waiting ? BEING_PREPARED : "");
+    if (utterances.length > MOST_SEARCHED) throw new Error(`Searches are shown for up to ${MOST_SEARCHED} instructions.`);
     return;
   }
   pausing = new AbortController();
   await pause(SEARCH_DEBOUNCE, pausing.signal);
-  const slow = setTimeout(() => searching.wait(true), 500);
+  const slow = setTimeout(() => searching.wait(SEARCHING), 500);
   try {
     const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal);
     searching.settings(asked, model(), target, found.pictures[target], guided);
@@ -319,21 +337,50 @@ async function refreshSearch(asked, signal) {
     throw error;
   } finally {
     clearTimeout(slow);
-    searching.wait(false);
+    searching.wait("");
   }
 }
 
+/** Models that are ready answer, each card when its answer is there; `followPreparation` asks again for the others. */
 async function refreshComparison(asked, signal) {
   const rivals = models.filter(({ domain }) => domain === model().domain);
-  const answers = await Promise.all(
-    rivals.map(async (rival) => {
-      if (rival.name === asked.model && !asked.kept.length) return [rival, answer];
-      const request = { model: rival.name, world: asked.world, utterances: asked.say };
-      return [rival, await ask("/api/parse", request, signal).catch(({ message }) => ({ message }))];
+  const answers = new Map(rivals.map((rival) => [rival, null]));
+  const draw = () => signal.aborted || drawComparison(panel, [...answers]);
+  const requestTo = ({ name }) => ({ model: name, world: asked.world, utterances: asked.say });
+  const able = rivals.filter((rival) => canAnswer(rival, asked.say));
+  let late = false;
+  const patience = setTimeout(() => draw((late = true)), PATIENCE);
+  await Promise.all(
+    able.map(async (rival) => {
+      const own = rival.name === asked.model && !asked.kept.length;
+      const found = own ? answer : await ask("/api/parse", { ...requestTo(rival), explain: false }, signal).catch(failed);
+      answers.set(rival, { ...found, empty: !asked.say.length });
+      if (late) draw();
     })
   );
+  clearTimeout(patience);
   signal.throwIfAborted();
-  drawComparison(panel, answers);
+  draw();
+  explainComparison();
+
+  async function explainComparison() {
+    try {
+      await pause(EXPLAIN_DEBOUNCE, signal);
+      for (const rival of able.filter((one) => answers.get(one).readings?.length)) {
+        const { understood, reasons } = await askExplained(requestTo(rival), answers.get(rival), signal);
+        answers.set(rival, { ...answers.get(rival), understood, reasons });
+        draw();
+      }
+    } catch (error) {
+      if (error.name !== "AbortError") complain(error.message);
+    }
+  }
+}
+
+/** An error as an answer, unless the question was given up. */
+function failed(error) {
+  if (error.name === "AbortError") throw error;
+  return { message: error.message };
 }
 
 function drawViews() {
@@ -366,29 +413,10 @@ function drawSettings() {
   $("model").value = state.model;
   $("random").disabled = !model().random;
   $("about-domain").textContent = ABOUT[baseName(domain)] ?? "";
-  $("about-model").textContent = accuracy(model());
+  $("about-model").textContent = accuracyOf(model());
   instructions.hint(model().examples[0]?.utterances[0]);
   drawExamples();
   drawButtons();
-}
-
-const WHERE = {
-  test: "on new examples",
-  dev: "on dev data, which did not train it, but may have helped to choose it",
-};
-const percent = (value) => `${Math.round(100 * value)}%`;
-
-/** A model's name with its accuracy for the longest sequences that were measured. */
-function titled({ name, accuracy: shares }) {
-  const [length, value] = Object.entries(shares).at(-1) ?? [];
-  if (!length) return name;
-  return `${name} (${percent(value)} right${Number(length) > 0 ? ` after ${length}` : ""})`;
-}
-
-function accuracy({ accuracy: shares, accuracy_split: split, provenance }) {
-  const known = Object.entries(shares).map(([length, value]) => `${percent(value)} ${length === "1" ? "of single instructions" : `after ${length}`}`);
-  const where = provenance.data === "synthetic" ? "on generated sentences; it knows few other words" : WHERE[split] ?? `on ${split}`;
-  return known.length ? `Right for ${known.join(", ")}, ${where}.` : "";
 }
 
 /** The examples whose outcome is known, as chips. */
@@ -436,7 +464,7 @@ function say(text) {
 // What is clicked.
 
 async function choosing(domain) {
-  const first = models.find((one) => one.domain === domain);
+  const [first] = readyFirst(models.filter((one) => one.domain === domain));
   const world = await firstWorld(first);
   step = 0;
   change({ model: first.name, world, say: [], ...UNREAD, target: null });
@@ -487,20 +515,22 @@ async function waitForModels() {
   }
 }
 
-/** Shows which models have become ready since. */
+/** Shows which models have become ready since, and asks those that the view waits for. */
 async function followPreparation() {
   for (;;) {
     await pause(2 * POLL);
     const found = await ask("/api/models");
+    const waited = models.filter(({ ready }) => !ready).map(({ name }) => name);
     ({ models } = found);
-    if (state) drawSettings();
+    drawSettings();
+    const shown = state.view === "compare" ? ({ domain }) => domain === model().domain : ({ name }) => name === state.model;
+    if (models.some((one) => one.ready && waited.includes(one.name) && shown(one))) refresh();
     if (found.preparing === null) return;
   }
 }
 
 async function start() {
   const more = await waitForModels();
-  models.sort((one, other) => other.ready - one.ready);
   if (!history.state) sessionStorage.removeItem("deepest");
   await open();
   document.body.dataset.ready = "yes";

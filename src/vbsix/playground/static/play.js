@@ -1,6 +1,7 @@
 // The first view: the outcomes of the instructions to choose from, each with the programs that lead to it.
 
 import { h, share } from "./dom.js";
+import { BEING_PREPARED } from "./words.js";
 import { show } from "./worlds.js";
 
 /**
@@ -20,7 +21,7 @@ export function drawOutcomes(panel, answer, chosen, { onchoose, onrelease, reaso
           { className: "readings", "aria-labelledby": "readings-title" },
           outcomes.map((outcome, place) => drawOutcome(answer, outcome, isGuess(answer, reasons), chosen, onchoose))
         )
-      : h("p", { className: "quiet" }, answer.empty ? INTRODUCTION : "No program was found. Try other words."),
+      : h("p", { className: "quiet" }, nothing(answer)),
     feedback ?? ""
   );
 }
@@ -28,6 +29,12 @@ export function drawOutcomes(panel, answer, chosen, { onchoose, onrelease, reaso
 const KEPT = "The first commands are as you chose.";
 const INTRODUCTION =
   "Type an instruction, or click an example above. The worlds it may lead to appear here, the most probable first.";
+
+/** Why there are no outcomes. */
+function nothing({ empty, waiting }) {
+  if (waiting) return BEING_PREPARED;
+  return empty ? INTRODUCTION : "No program was found. Try other words.";
+}
 
 const isGuess = ({ understood }, reasons) => !understood || reasons.some(Boolean);
 
@@ -54,7 +61,7 @@ function drawOutcome(answer, { world, confidence, readings }, guess, chosen, onc
     "label",
     { className: "reading" },
     input,
-    h("span", { className: "confidence" }, bar, guess ? "a guess" : share(confidence)),
+    h("span", { className: "confidence" }, bar, guess ? "a guess" : `${share(confidence)} sure`),
     h("div", {}, figure, commandList(answer, selected ? chosen : first))
   );
   if (readings.length < 2) return label;

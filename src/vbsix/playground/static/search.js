@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 import { show, worldView } from "./worlds.js";
 
 const MOST_CARDS = 6; // the rest is folded
+export const SEARCHING = "Searching. The first search with another beam is compiled, which can take most of a minute.";
 const KINDS = { correct: "correct", beam: "kept", incorrect: "wrong world", pruned: "dropped" };
 
 /** The panel of searches; `onchange` hears of another target, beam or use of the critic. */
@@ -12,7 +13,7 @@ export function searchPanel(panel, onchange) {
   let answer = null;
   let pictures = {};
   const target = worldView("Target", (world) => onchange({ target: world }));
-  const follow = h("button", { type: "button", onclick: () => onchange({ target: null }) }, "Take where the reading ends");
+  const follow = h("button", { type: "button", onclick: () => onchange({ target: null }) }, "Use the model's outcome");
   const beam = h(
     "select",
     { onchange: () => onchange({ beam: Number(beam.value) }) },
@@ -23,7 +24,7 @@ export function searchPanel(panel, onchange) {
   const step = h("input", { type: "range", min: 0, max: 0, value: 0, oninput: drawStep, "aria-label": "Iteration of the search" });
   const caption = h("output", { className: "caption" });
   const spaces = Object.fromEntries(["execution", "program"].map((name) => [name, spaceColumn(name)]));
-  const busy = h("p", { className: "quiet", hidden: true }, "Searching. The first search with another beam is compiled, which can take most of a minute.");
+  const busy = h("p", { className: "quiet", hidden: true });
   const play = h("button", { type: "button", onclick: playSteps }, "Play");
   const buttons = [-1, 1].map((by) =>
     h("button", { type: "button", onclick: () => moveBy(by), "aria-label": by < 0 ? "Iteration before" : "Next iteration" }, by < 0 ? "◀" : "▶")
@@ -101,10 +102,11 @@ export function searchPanel(panel, onchange) {
       if (!panel.contains(element)) panel.replaceChildren(element);
     },
     stop,
-    /** Says that a search runs; what an older one found is gone until there is an answer. */
-    wait(waiting) {
-      busy.hidden = !waiting;
-      if (waiting) result.hidden = true;
+    /** Says what is waited for; what an older search found is gone until there is an answer. */
+    wait(words) {
+      busy.textContent = words;
+      busy.hidden = !words;
+      if (words) result.hidden = true;
     },
     settings(state, model, targetWorld, picture, known) {
       target.update(model.domain, targetWorld, picture);
