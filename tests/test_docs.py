@@ -73,6 +73,7 @@ def test_every_marked_number_is_checked():
 
 UNMARKED = {
     "README.md": {
+        "1.8",  # of a run without a result file, which docs/notebook.md has
         *("96.5", "91.5"),  # of the quick start's run, whose command, hardware and date are given
     },
     "docs/results.md": {
