@@ -236,9 +236,10 @@ def method_table(method: str) -> str:
     if any("stages" in row[2] for row in rows):
         note += (
             " *Stages*: a run in [stages](../context.md#stages), after the last of them; the "
-            "[notebook](../notebook.md#waypoints-and-context-on-a-gpu) describes these schedules. "
-            "*Best step*: each seed at its best step on dev."
+            "[notebook](../notebook.md#waypoints-and-context-on-a-gpu) describes these schedules."
         )
+    if any("best step" in row[3] for row in rows):
+        note += " *Best step*: each seed at its best step on dev."
     return f"{to_markdown(rows)}\n\n{note}"
 
 

@@ -216,9 +216,9 @@ TARGETS: Mapping[str, Target] = {
         (System("mml", variant="prior-work"), System("vbsix", variant="prior-work")),
         (*NAMES, "utterances", *TESTED, *paper.PRIOR_WORK, "paper's VBSiX"),
         _prior_rows,
-        "According to the paper, prior work reports medians of 5 runs, Fried et al. learned from annotated programs, "
-        "Suhr and Artzi from the world after every utterance, and the others from examples of 1 and 2 utterances, as "
-        "here; the paper's VBSiX learned from the longer ones of Table 1.",
+        "According to the paper, prior work reports medians of 5 runs. Long et al. and Guu et al. learned from the "
+        "last worlds of examples of 1 and 2 utterances, as here, Suhr and Artzi from the world after every utterance, "
+        "Fried et al. from programs. The paper's VBSiX learned from the longer examples of Table 1.",
         needs="test",
     ),
     "critic": TableTarget(
