@@ -152,7 +152,7 @@ def test_suffix_examples_are_made_of_examples_alone():
 
 def test_examples_and_arrays_have_no_place_for_worlds_in_between():
     assert [field.name for field in dataclasses.fields(Example)] == ["id", "context", "instructions", "target"]
-    assert Arrays._fields == ("world", "target", "words", "instructions", "waypoints", "fold")
+    assert Arrays._fields == ("world", "target", "words", "instructions", "waypoints")
     arrays = to_arrays(TANGRAMS, prefixes([ROW], (4, 5)), WORDS, max_instructions=5, max_words=15)
     assert arrays.waypoints is None
     assert arrays.world.shape == arrays.target.shape == (2, *TANGRAMS.parse_world("1:0").shape)

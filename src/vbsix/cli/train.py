@@ -30,8 +30,8 @@ METHOD_HELP = (
 )
 RECIPE_HELP = "stochastic (ours, the default) or published (the paper and its reference code)."
 VARIANT_HELP = (
-    "Named changes, joined by +: beam-64, beam-256, oov-words, init-0.1, suffixes, waypoints, symmetry, "
-    "prior-work, five-instructions."
+    "Named changes, joined by +: beam-64, beam-256, oov-words, init-0.1, hidden-attributes, suffixes, waypoints, "
+    "symmetry, prior-work, five-instructions."
 )
 
 Method = Annotated[str | None, typer.Option(help=METHOD_HELP)]
