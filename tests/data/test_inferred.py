@@ -136,11 +136,11 @@ def test_a_fold_is_left_out_of_what_is_learned_but_not_of_what_is_evaluated(tmp_
 
 
 def test_a_file_gives_back_what_was_written(tmp_path):
-    inferred = Inferred((InferredRow("ä", ("1", "2"), 0.5), InferredRow("b", (), 0.0)), (1, 0), "they", "these")
+    inferred = Inferred((InferredRow("ä\u2028", ("1", "2"), 0.5), InferredRow("b", (), 0.0)), (1, 0), "they", "these")
     write_inferred(tmp_path / "inferred.jsonl", inferred)
     assert read_inferred(tmp_path / "inferred.jsonl") == inferred
     lines = (tmp_path / "inferred.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(lines[1]) == {"id": "ä", "worlds": ["1", "2"], "posterior": 0.5}
+    assert json.loads(lines[1]) == {"id": "ä\u2028", "worlds": ["1", "2"], "posterior": 0.5}
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '{"format": 1}', '{"format": 1, "lengths": [1]}\n{"id": "a"}', "[1]"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -277,6 +278,39 @@ def unseen(runs, title):
 NOTHING_ELSE = {"stages": None, "folds": FOLDS, "rounds": None, "student_stages": None, "observe": unseen}
 
 
+@pytest.mark.integration
+def test_targets_that_one_run_knows_do_not_reach_another(taught, tmp_path):
+    folder, source = taught
+    runs = [Run(tmp_path / str(n), override(CONFIG, {"data.lengths": tuple(range(n, 3))}), (0,), source) for n in (1, 2)]
+    with pytest.raises(VbsixError, match="the targets that one knows would reach the others"):
+        learn_from(folder / "round-1" / "stage-2", tmp_path / "sweep", runs, unseen, SUMS)
+    assert not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.integration
+def test_data_that_has_changed_is_refused(taught, tmp_path):
+    """The folds of its rows would be others."""
+    folder, source = taught
+    shutil.copytree(folder / "round-1" / "stage-2", tmp_path / "folds")
+    shutil.copytree(source, tmp_path / "data")
+    data = tmp_path / "data" / "sums-train.tsv"
+    for file in tmp_path.glob("folds/*/run.json"):
+        file.write_text(file.read_text().replace(source, str(tmp_path / "data")))
+    run = Run(tmp_path / "run", CONFIG, (0,), str(tmp_path / "data"))
+    assert learn_from(tmp_path / "folds", tmp_path / "before", [run], unseen, SUMS).exists()
+    data.write_text("".join(reversed(data.read_text().splitlines(keepends=True))))
+    with pytest.raises(VbsixError, match="was trained on other rows than those to learn from"):
+        learn_from(tmp_path / "folds", tmp_path / "after", [run], unseen, SUMS)
+
+
+@pytest.mark.integration
+def test_teachers_have_the_same_dev_rows(taught, tmp_path):
+    folder, source = taught
+    run = Run(tmp_path / "run", override(CONFIG, {"data.split": "train-orig"}), (0,), source)
+    with pytest.raises(VbsixError, match="was trained on other rows than those to learn from"):
+        learn_from(folder, tmp_path / "other", [run], unseen, SUMS)
+
+
 def make_row(name: str, *utterances: str, worlds: tuple[str | None, ...] | None = None) -> Row:
     return Row(name, worlds or ("0", *[None] * (len(utterances) - 1), "4"), utterances)
 
@@ -319,12 +353,10 @@ def test_nobody_teaches_an_example_that_they_have_seen(tmp_path):
 def test_what_cannot_teach_is_refused(taught, tmp_path):
     folder, source = taught
     round_1 = folder / "round-1" / "stage-2"
-    with pytest.raises(VbsixError, match="need the same --data"):
+    with pytest.raises(VbsixError, match="need the same data"):
         find_teachers(round_1, CONFIG, "elsewhere")
     with pytest.raises(VbsixError, match="teaches sums, not tangrams"):
         find_teachers(round_1, override(CONFIG, {"domain": "tangrams"}), source)
-    with pytest.raises(VbsixError, match="reinforce learns from samples"):
-        find_teachers(round_1, override(CONFIG, {"training.objective": "reinforce"}), source)
     with pytest.raises(VbsixError, match="holds no run"):
         find_teachers(tmp_path, CONFIG, source)
     begin(tmp_path / "begun", source)
@@ -345,6 +377,7 @@ def test_what_cannot_teach_is_refused(taught, tmp_path):
         ({}, {"folds": 1}, "teaching needs 2 folds and 1 round at least, not 1 and 1"),
         ({}, {"rounds": 0}, "teaching needs 2 folds and 1 round at least, not 5 and 0"),
         ({"training.objective": "reinforce"}, {}, "reinforce learns from samples, so that it cannot use"),
+        ({}, {"student_stages": [{"data.lengths": (1, 2)}]}, "data.lengths must be the same in all runs and stages"),
     ],
 )
 def test_a_wrong_plan_is_refused(tmp_path, settings, options, message):

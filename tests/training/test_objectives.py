@@ -313,7 +313,7 @@ def test_an_objective_of_ones_own_says_what_it_needs(monkeypatch):
     assert require_sense(config) == config
     with pytest.raises(VbsixError, match=r"training\.critic: the objective mine does not train a critic"):
         require_sense(override(config, {"training.critic": True}))
-    require_teachable(config)
+    require_teachable([config])
     register_objective("sampled", Objective(reinforce_objective, critic=False, samples=True))
     with pytest.raises(VbsixError, match="sampled learns from samples, so that it cannot use the worlds"):
-        require_teachable(override(config, {"training.objective": "sampled"}))
+        require_teachable([override(config, {"training.objective": "sampled"})])

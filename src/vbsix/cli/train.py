@@ -198,7 +198,7 @@ def train(
     from vbsix.runs.beginning import begin_training, learn_from
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
-    from vbsix.runs.folder import Run, is_staged, is_teaching, new_folder, reopen_run, resume_command
+    from vbsix.runs.folder import INFERRED_FILE, Run, is_staged, is_teaching, new_folder, reopen_run, resume_command
     from vbsix.runs.loop import Interrupted
     from vbsix.runs.sweep import create_sweep, is_sweep, open_sweep, plan_sweep
     from vbsix.runs.teaching import FOLDS
@@ -273,12 +273,15 @@ def train(
                 raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
                 return print_plan(sweep, own)
+            planned = sweep.runs
+            if teachers:
+                inferred = run.folder / INFERRED_FILE
+                sweep = replace(sweep, runs=tuple(replace(one, inferred=inferred) for one in planned))
             if cluster:
                 require_trainable(cluster, sweep)
             if teachers:
                 with exit_when_stopped():
-                    inferred = learn_from(teachers, run.folder, sweep.runs, observe_runs(quiet), own)
-                sweep = replace(sweep, runs=tuple(replace(one, inferred=inferred) for one in sweep.runs))
+                    learn_from(teachers, run.folder, planned, observe_runs(quiet), own, words)
             with connected(cluster):
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)

@@ -13,7 +13,7 @@ import numpy as np
 
 from vbsix.data.config import DataConfig
 from vbsix.data.examples import Arrays, Example, Row, Targets, prefixes, suffixes, targets_of, to_arrays
-from vbsix.data.inferred import Inferred, InferredRow, examples_of, require_rows_of, with_targets
+from vbsix.data.inferred import Inferred, InferredRow, examples_of, identify_rows, require_rows_of, with_targets
 from vbsix.data.json_lines import SUFFIX, hold_out, read_json_lines, warnings_about
 from vbsix.data.scone import load_split, scone_folder, split_file
 from vbsix.data.words import UtteranceVectors, Words, load_vectors, load_words, random_words
@@ -64,6 +64,8 @@ class Dataset:
     waypoints: Targets | None = None
     """Worlds that programs of longer examples must pass: the targets of shorter examples, and what teachers inferred.
     """
+    rows: str = ""
+    """Identifies the training rows, those of all folds."""
 
     @property
     def most_instructions(self) -> int:
@@ -153,7 +155,8 @@ def load_dataset(
         raise VbsixError(f"the word vectors have {size} numbers, network.word says {word_size}.")
     waypoints = targets_of(examples) if config.waypoints or inferred else None
     split = Split([one.row for one in rows])
-    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, split, waypoints)
+    identity = identify_rows(every, config.lengths)
+    return Dataset(domain, words.restrict(texts), examples, splits, config.max_words, split, waypoints, identity)
 
 
 class _Learned(NamedTuple):

@@ -49,9 +49,11 @@ def with_targets(row: Row, lengths: Iterable[int]) -> Row:
 
 
 def identify_rows(rows: Iterable[Row], lengths: Iterable[int]) -> str:
-    """Identifies rows and their targets."""
-    lengths = tuple(lengths)
-    known = [(row.id, with_targets(row, lengths).worlds, row.utterances) for row in rows]
+    """Identifies rows and their targets, up to the longest training example."""
+    lengths, known = tuple(lengths), []
+    for row in rows:
+        end = max(length or len(row.utterances) for length in lengths)
+        known.append((row.id, with_targets(row, lengths).worlds[: end + 1], row.utterances[:end]))
     return sha256(repr(known).encode()).hexdigest()
 
 
@@ -85,7 +87,7 @@ def write_inferred(path: Path, inferred: Inferred) -> None:
     """Writes a line that says whose worlds these are, and then a line for each row."""
     about = {"lengths": inferred.lengths, "teachers": inferred.teachers, "data": inferred.data}
     lines = [{"format": FORMAT, **about}, *map(asdict, inferred.rows)]
-    write_bytes(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode())
+    write_bytes(path, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
 
 def read_inferred(path: Path) -> Inferred:

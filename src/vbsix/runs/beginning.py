@@ -11,9 +11,9 @@ from vbsix.config.choosing import choose_stages
 from vbsix.data.dataset import Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
-from vbsix.runs.folder import INFERRED_FILE, Run, Start, create_run, require_unused
+from vbsix.runs.folder import INFERRED_FILE, Run, Start, create_run, read_dataset, require_unused
 from vbsix.runs.stages import create_stages, plan_stages
-from vbsix.runs.teachers import ObserveRuns, find_teachers, infer_once
+from vbsix.runs.teachers import ObserveRuns, find_teachers, infer_once, require_teachable
 from vbsix.runs.teaching import create_teaching, plan_teaching
 
 
@@ -47,7 +47,7 @@ def begin_training(
     if stages is not None:
         planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
     if teachers is not None:
-        inferred = learn_from(Path(teachers), run.folder, planned, observe, language)
+        inferred = learn_from(Path(teachers), run.folder, planned, observe, language, words)
         planned = [replace(one, inferred=inferred) for one in planned]
     if stages is None:
         return planned[0], create_run(planned[0], language, words, start=start)
@@ -56,11 +56,18 @@ def begin_training(
 
 
 def learn_from(
-    path: Path, folder: Path, runs: Sequence[Run], observe: ObserveRuns, language: Domain | None = None
+    path: Path,
+    folder: Path,
+    runs: Sequence[Run],
+    observe: ObserveRuns,
+    language: Domain | None = None,
+    words: Words | None = None,
 ) -> Path:
     """Lets the teachers in `path` infer worlds for runs that do not exist yet, and writes them into `folder`."""
     require_unused(folder)
     source, configs = runs[0].source, [run.config for run in runs]
-    teachers = [find_teachers(path, config, source) for config in configs][0]  # noqa: RUF015 (all are checked)
+    require_teachable(configs)
+    teachers = find_teachers(path, configs[0], source)
+    read_dataset(runs[0], language, words)  # raises now, and not when worlds have been inferred
     title, again = f"{path} infers worlds", " Give the same command again."
     return infer_once(folder / INFERRED_FILE, teachers, configs, source, observe, title, again, language)

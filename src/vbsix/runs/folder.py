@@ -150,6 +150,7 @@ def create_run(
         "vbsix": __version__,
         "seeds": list(run.seeds),
         "data": run.source,
+        "rows": dataset.rows,
         **({"stage": run.stage} if run.stage else {}),
         **describe_inferred(run, run.folder),
         **identify(dataset.domain, [str(example.context) for example in dataset.examples]).to_json(),
@@ -227,6 +228,8 @@ def describe_inferred(run: Run, folder: Path) -> dict[str, str]:
 
 def find_inferred(description: Mapping[str, Any], folder: Path) -> Path | None:
     """The path that `describe_inferred` described."""
+    if "teachers" in description:
+        raise VbsixError("begun with an earlier form of teaching, which this version cannot continue; begin it again.")
     return Path(os.path.normpath(folder / str(description["inferred"]))) if "inferred" in description else None
 
 

@@ -32,6 +32,7 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.trees import choose
 
+OTHER_ROWS = "was trained on other rows than those to learn from; teachers and student need the same data."
 BEAM = 96
 """How many programs the search for a row keeps."""
 ROWS = ("data.split", "data.dev_file", "data.dev_share", "data.synthetic_rows")
@@ -60,13 +61,12 @@ def find_teachers(path: Path, config: Config, source: str) -> Teachers:
 
     Args:
         path: the folder of a run, or of a sweep over folds.
-        config: the settings of the run that learns from them.
+        config: the settings of a run that learns from them; `require_teachable` checks those of all.
         source: where its data comes from.
 
     Raises:
         VbsixError: they cannot teach that run.
     """
-    require_teachable(config)
     runs = _runs(path)
     first = runs[0]
     if base_name(first.config.domain) != base_name(config.domain):  # languages of the same worlds may differ
@@ -74,21 +74,24 @@ def find_teachers(path: Path, config: Config, source: str) -> Teachers:
     for run in runs:
         if not run.best.exists() or not (run.folder / "result.json").exists():
             raise VbsixError(f"{run.folder}: has not ended yet, so it cannot teach.")
-    if len(runs) > 1:
-        there, here = to_settings(first.config), to_settings(config)
-        if first.source != source or any(there[name] != here[name] for name in ROWS):
-            raise VbsixError(
-                f"{path}: was trained without folds of other rows; teachers and student need the same --data."
-            )
+    there, here = to_settings(first.config), to_settings(config)
+    if first.source != source or any(there[name] != here[name] for name in ROWS):
+        raise VbsixError(f"{path}: {OTHER_ROWS}")
     return Teachers(path, runs)
 
 
-def require_teachable(config: Config) -> None:
-    """Refuses settings with which a run cannot learn from inferred worlds."""
-    if OBJECTIVES.get(config.training.objective).samples:
+def require_teachable(configs: Sequence[Config]) -> None:
+    """Refuses settings with which runs cannot learn from the same inferred worlds."""
+    for config in configs:
+        if OBJECTIVES.get(config.training.objective).samples:
+            raise VbsixError(
+                f"{config.training.objective} learns from samples, so that it cannot use the worlds that teachers "
+                "infer: take a method that searches."
+            )
+    if len({frozenset(config.data.lengths) for config in configs}) > 1:
         raise VbsixError(
-            f"{config.training.objective} learns from samples, so that it cannot use the worlds that teachers infer: "
-            "take a method that searches."
+            "data.lengths must be the same in all runs and stages that learn from the same teachers: the targets that "
+            "one knows would reach the others."
         )
 
 
@@ -121,12 +124,14 @@ def infer_once(
         Interrupted: the observer wanted to stop; nothing was written.
         VbsixError: what is there was inferred by other teachers or for other rows, or a world is not known.
     """
-    lengths = tuple(sorted({length for config in configs for length in config.data.lengths}))
+    require_teachable(configs)
+    lengths = tuple(sorted(set(configs[0].data.lengths)))
     languages = [
         domain_of(run.config, run.folder, domain if domain and domain.name == run.config.domain else None, run.identity)
         for run in teachers.runs
     ]
     rows, folds = rows_to_infer(configs[0].data, languages[0], source, lengths, len(teachers.runs))
+    _require_same_rows(teachers.runs[0], languages[0])
     about = lengths, teachers.digest(), identify_rows(rows, lengths)
     if path.exists():
         found = read_inferred(path)
@@ -148,6 +153,14 @@ def infer_once(
                     raise Interrupted(f"Stopped before all worlds were inferred.{again}")
     write_inferred(path, Inferred(tuple(inferred[place] for place in range(len(rows))), *about))
     return path
+
+
+def _require_same_rows(run: Run, domain: Domain) -> None:
+    """Refuses data that has changed since the teachers were trained: their folds would be others."""
+    begun = read_json(run.folder / "run.json").get("rows")
+    rows, _ = rows_to_infer(run.config.data, domain, run.source, run.config.data.lengths, 1)
+    if begun is not None and begun != identify_rows(rows, run.config.data.lengths):
+        raise VbsixError(f"{run.folder}: {OTHER_ROWS} The data has changed since then.")
 
 
 def _infer(

@@ -108,8 +108,7 @@ def plan_teaching(
         raise VbsixError(f"teaching needs 2 folds and 1 round at least, not {folds} and {rounds}.")
     first = _configs(folder, base, stages, seeds, source)
     later = first if student_stages is None else _configs(folder, base, student_stages, seeds, source)
-    for config in first + later:
-        require_teachable(config)
+    require_teachable(first + later)
     return Teaching(folder, first, later, tuple(seeds), source, folds, rounds)
 
 
