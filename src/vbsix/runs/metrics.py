@@ -48,8 +48,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     },
     "critic": {
         "critic_loss": "the critic's log-loss, summed over the states of an example",
-        "value_error": "mean absolute difference between the critic's value and the expected reward, which is its "
-        "label (Figure 6 of the paper)",
+        "value_error": "mean absolute difference between the critic's value and its label, an estimate of "
+        "the expected reward (Figure 6 of the paper)",
         "value_error_high": "the same for states with an expected reward above 0.7",
         "value_states": "states of an example that the critic is updated on",
         "dropped_value_states": "states that did not fit into `training.value_states`",
