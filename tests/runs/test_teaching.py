@@ -281,7 +281,8 @@ NOTHING_ELSE = {"stages": None, "folds": FOLDS, "rounds": None, "student_stages"
 @pytest.mark.integration
 def test_targets_that_one_run_knows_do_not_reach_another(taught, tmp_path):
     folder, source = taught
-    runs = [Run(tmp_path / str(n), override(CONFIG, {"data.lengths": tuple(range(n, 3))}), (0,), source) for n in (1, 2)]
+    configs = [override(CONFIG, {"data.lengths": lengths}) for lengths in [(2,), (1, 2)]]
+    runs = [Run(tmp_path / str(number), config, (0,), source) for number, config in enumerate(configs)]
     with pytest.raises(VbsixError, match="the targets that one knows would reach the others"):
         learn_from(folder / "round-1" / "stage-2", tmp_path / "sweep", runs, unseen, SUMS)
     assert not (tmp_path / "sweep").exists()
