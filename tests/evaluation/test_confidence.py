@@ -85,6 +85,21 @@ def test_copies_with_other_words_do_not_lower_the_confidence_in_real_ones(accura
     assert all(confidence(made) < confidence(clean) - 0.1 for made in corrupted)
 
 
+def test_the_second_fit_does_not_reverse_which_step_is_more_certain():
+    """Here, only in the copies, probable commands are the right ones."""
+    ones, words = np.ones(20, int), np.random.default_rng(0).integers(2, 6, (20, 1, 3))
+    log_commands = np.where(np.arange(20) < 10, -3.0, -0.1)[:, None]
+    right = np.arange(20) < 10
+    clean = Outcomes(log_commands, log_commands[:, 0], words, ones, right)
+    corrupted = [
+        Outcomes(log_commands, log_commands[:, 0], ids, ones, ~right) for ids in (np.full_like(words, UNKNOWN), words)
+    ]
+    model = fit_confidence([clean], corrupted, RARITY)
+    assert model is not None
+    improbable, probable = (model.steps(np.array([log]), np.array(log), [[2, 3]])[0] for log in (-3.0, -0.1))
+    assert improbable < probable
+
+
 def test_rare_words_and_improbable_commands_lower_confidence():
     model = ConfidenceModel(np.array([2.0, 0.8, -0.5, -0.3]), 0.5, RARITY)
     common, unknown = (model.steps(np.array([-0.1]), np.array(-0.1), [ids]) for ids in ([2, 2, 3], [2, 2, UNKNOWN]))
