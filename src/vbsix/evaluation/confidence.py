@@ -74,9 +74,9 @@ class ConfidenceModel:
     def to_json(self) -> dict[str, Any]:
         """See `read_confidence`."""
         return {
-            "weights": [round(float(weight), 4) for weight in self.weights],
-            "threshold": round(self.threshold, 4),
-            "rarity": [round(float(number), 2) for number in self.rarity],
+            "weights": self.weights.tolist(),
+            "threshold": self.threshold,
+            "rarity": self.rarity.tolist(),
         }
 
 
@@ -108,11 +108,11 @@ def fallback_steps(
 
 
 def word_rarity(texts: Iterable[Sequence[int]], words: int) -> Float[np.ndarray, " V"]:
-    """The rarity of each word id in encoded texts; the unknown word counts as one that never occurs."""
+    """The rarity of word ids in encoded texts, to two decimals. The unknown word counts as one that never occurs."""
     ids = [id_ for text in texts for id_ in text]
     counts = np.bincount(np.array(ids, int), minlength=words).astype(float)
     counts[[PADDING, UNKNOWN]] = 0
-    return np.log((counts.sum() + 1) / (counts + 0.5))
+    return np.log((counts.sum() + 1) / (counts + 0.5)).round(2)
 
 
 def corrupt(
@@ -174,8 +174,11 @@ def fit_confidence(
     shift, scale = _fit(both, inside, right, share, np.array([0.0, 1.0]), least=LEAST_SCALE)
     weights = scale * weights + [shift, 0, 0, 0]
     least = np.where(clean_inside, _logistic(clean_features @ weights), 1.0).min(axis=1)
-    threshold = float(np.quantile(least[clean_right], 1 - KEPT)) if clean_right.any() else FALLBACK_THRESHOLD
-    return ConfidenceModel(weights, threshold, rarity)
+    if not clean_right.any():
+        return ConfidenceModel(weights, FALLBACK_THRESHOLD, rarity)
+    kept = np.quantile(least[clean_right], 1 - KEPT, method="lower")
+    threshold = np.floor(kept * 1e4) / 1e4  # down, so that rounding errors leave no step below it
+    return ConfidenceModel(weights, float(threshold), rarity)
 
 
 def _fit(
