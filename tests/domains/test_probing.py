@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import random
+import time
 
 import pytest
 from training.tiny_config import tiny_config
 
 from vbsix import PythonDomain
 from vbsix.domains import probing
-from vbsix.domains.probing import Trial, advise, probe, summarise
+from vbsix.domains.probing import Findings, Trial, advise, probe, summarise
 from vbsix.runs.folder import Run, create_run
 from vbsix.utilities.errors import VbsixError
 
@@ -133,6 +135,21 @@ class Spelling:
 
     def denotation(self, state):
         return state[1]
+
+
+def test_each_denotation_is_computed_once_in_a_search():
+    asked = []
+
+    class Recorded(Counter):
+        def denotation(self, state):
+            asked.append(state)
+            return state[0]
+
+    domain, trials = PythonDomain(Recorded), [Trial("0", 9, "100", "file:1")]
+    asked.clear()
+    found = Findings()
+    probing._search(domain, trials[0], random.Random(0), found, 1, end=time.monotonic() + 60)
+    assert found.commands > len(asked) == len(set(asked)) == 1 + sum(range(2, 11))
 
 
 @pytest.mark.parametrize("limit", [6, 9])

@@ -332,12 +332,17 @@ def _search(
         TimeoutError: it has not ended in time.
     """
     language, target = domain.language, domain.context(trial.target)
-    denotation = functools.cache(lambda state: freeze(_denote(domain, state)))
-    is_match = functools.cache(lambda state: domain.is_match(_denote(domain, state), target))
     start, first = _begin(domain, trial)
     found.sample = first if found.sample is None else found.sample
-    beam: dict[Any, tuple[Any, int, int]] = {start: (denotation(start), 0, 0)}
+    beam: dict[Any, tuple[Any, int, int]] = {start: (freeze(first), 0, 0)}
     """States, each with the denotation before the command at hand, its tokens, and those of the longest command."""
+
+    @functools.cache
+    def denote(state: Any) -> tuple[Any, bool]:
+        """The denotation after a command, frozen, and whether it is the target."""
+        denotation = _denote(domain, state)
+        found.kinds.add(denotation)
+        return freeze(denotation), domain.is_match(denotation, target)
 
     def count(state: Any) -> tuple[Any, int]:
         hash(state)  # raises here, where the token is known
@@ -360,11 +365,11 @@ def _search(
                     continue
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
-                found.no_ops += denotation(after) == before
-                found.kinds.add(_denote(domain, after))
+                denotation, is_target = denote(after)
+                found.no_ops += denotation == before
                 if done < trial.instructions:
-                    successors.setdefault(after, (denotation(after), 0, max(longest, here)))
-                elif done == trial.instructions and is_match(after):
+                    successors.setdefault(after, (denotation, 0, max(longest, here)))
+                elif done == trial.instructions and is_target:
                     hits.append(max(longest, here))
         if hits:
             return length, min(hits)
