@@ -170,6 +170,14 @@ def test_targets_that_searches_miss_at_the_limit_point_to_it():
     assert "4 of these searches used up their tokens: if commands need more than 2" in far.text
 
 
+def test_searches_for_targets_of_another_type_do_not_point_to_the_limit():
+    domain = PythonDomain(Spelling(2))
+    trials = [Trial("0", 1, "99", f"file:{number}") for number in range(4)]
+    trials += [Trial("0", 1, '"99"', f"file:{number}") for number in range(4, 7)]
+    *_, far = advise(domain, trials, probe(domain, trials))
+    assert "4 of these searches used up their tokens" in far.text
+
+
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):
     class Slow(Counter):
         max_tokens_per_instruction = 500

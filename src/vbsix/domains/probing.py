@@ -81,8 +81,8 @@ class Findings:
     sample: Any = None
     """A denotation."""
     missed: list[Trial] = field(default_factory=list)
-    cut: int = 0
-    """Of the searches that missed the target, those that used up all tokens. The others had no state to go on from."""
+    cut: set[Trial] = field(default_factory=set)
+    """Of those missed, those whose search used up all tokens. The others had no state to go on from."""
     unlike: dict[Trial, Difference] = field(default_factory=dict)
     """Examples with targets of a type that no denotation has, whether searched for or not, and where they have it."""
     reached_later: list[int] = field(default_factory=list)
@@ -162,13 +162,14 @@ def advise(
             f"up to {most_tokens} tokens: set max_tokens_per_instruction = {most_tokens} instead of {limit}."
         )
     elif missed and found.reached / found.searched < FEW_REACHED:
+        cut = len(found.cut.intersection(missed))
         limited = (
-            f"{found.cut} of these searches used up their tokens: if commands need more than {limit}, set "
+            f"{cut} of these searches used up their tokens: if commands need more than {limit}, set "
             "max_tokens_per_instruction to the number of tokens in the longest one. "
         )
         yield Advice(
             f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
-            f"{missed[0].where}. {limited if found.cut else ''}If its target can be reached, use a larger beam "
+            f"{missed[0].where}. {limited if cut else ''}If its target can be reached, use a larger beam "
             "(--set search.beam=256), examples with fewer instructions, shorter commands, or fewer valid tokens."
         )
     is_complete = found.compared == len(trials)
@@ -377,5 +378,5 @@ def _search(
             return 0, 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
-    found.cut += 1
+    found.cut.add(trial)
     return 0, 0
