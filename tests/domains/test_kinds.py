@@ -49,6 +49,26 @@ def test_what_denotations_may_be_does_not_differ(values, target):
     assert known(values).difference(target) is None
 
 
+def test_what_is_added_later_counts():
+    kinds = known([[[1]], [{"ann": 1}, {"bob": 2}]])
+    assert kinds.difference([["a"], {"eve": "b"}]) == ("[0][0]", "a text", "a number")
+    kinds.add([["a"], ["b"]])
+    assert kinds.difference([["a"], {"eve": "b"}]) == ("[1]['eve']", "a text", "a number")
+    kinds.add([{"eve": "b"}])
+    assert kinds.difference([["a"], {"eve": "b"}]) is None
+
+
+def test_items_of_lists_are_merged_once(monkeypatch):
+    """Not for each item of each list that is compared."""
+    grid = [[0] * 40 for _ in range(40)]
+    kinds, merged = known([grid] * 3), []
+    include = Kinds._include
+    monkeypatch.setattr(Kinds, "_include", lambda self, other: merged.append(1) or include(self, other))
+    for _ in range(5):
+        assert kinds.difference(grid) is None
+    assert len(merged) == 40 + 40 * 40 + 40
+
+
 def test_a_difference_in_fields_of_mappings_is_named():
     assert str(known([{"ann": 1}, {"bob": 2}]).difference({"eve": "3"})) == (
         "target['eve'] is a text, denotation(state)['eve'] is a number"

@@ -104,6 +104,19 @@ def test_all_targets_are_compared_with_the_denotations_in_kind():
     assert "(1 of 2000 examples)" in wrong.text
 
 
+def test_comparing_targets_in_type_takes_its_own_time(monkeypatch):
+    """Here, looking at the clock takes 10 ms, and nothing else takes time."""
+    clock = itertools.count()
+    monkeypatch.setattr(probing.time, "monotonic", lambda: next(clock) / 100)
+    trials = [*make_trials(2000), *[Trial(str(one), 1, f'"{one}"', f"text:{one}") for one in range(2000)]]
+    found = probe(PythonDomain(Counter), trials)
+    assert next(clock) <= 100 * probing.SECONDS + 10
+    assert 40 <= found.judged <= 100 * probing.JUDGING and found.searched > 40
+    assert 0 < len(found.unlike) < found.judged
+    wrong = next(one for one in advise(PythonDomain(Counter), trials, found) if "is unlike" in one.text)
+    assert f"({len(found.unlike)} of {found.judged} examples)" in wrong.text
+
+
 def test_a_target_of_another_kind_that_is_reached_is_right():
     class Named(Counter):
         def denotation(self, state):

@@ -27,9 +27,11 @@ CONFIRMED = 12
 """Examples that are searched for once more, or because their targets look odd."""
 BEAM = 128
 SECONDS = 5.0
-"""Time for all searches together."""
+"""Time for everything."""
 COMPARING = 1.0
 """Of that, the time for comparing targets with the denotations that their examples begin with."""
+JUDGING = 0.5
+"""And the time for comparing the types of targets with those of denotations, which is done twice."""
 FEW_REACHED = 0.5
 """Below this share of targets that a random search reaches, learning may not begin."""
 LONGER = (2, 4, 8)
@@ -83,6 +85,8 @@ class Findings:
     missed: list[Trial] = field(default_factory=list)
     cut: set[Trial] = field(default_factory=set)
     """Of those missed, those whose search used up all tokens. The others had no state to go on from."""
+    judged: int = 0
+    """How many targets there was time to compare with denotations in type."""
     unlike: dict[Trial, Difference] = field(default_factory=dict)
     """Examples with targets of a type that no denotation has, whether searched for or not, and where they have it."""
     reached_later: list[int] = field(default_factory=list)
@@ -100,13 +104,16 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     end = time.monotonic() + SECONDS
     _compare(domain, trials, random.Random(seed), found, end - SECONDS + COMPARING)
     chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
-    _search_all(domain, chosen, chance, found, end)
+    _search_all(domain, chosen, chance, found, end - 2 * JUDGING)
     known = set(chosen)
-    odd = [trial for trial in _differences(domain, trials, found.kinds) if trial not in known]
-    _search_all(domain, odd[:CONFIRMED], chance, found, end)
-    differences = _differences(domain, trials, found.kinds)
-    missed = {differences[trial].pattern for trial in found.missed if trial in differences}
-    found.unlike = {trial: one for trial, one in differences.items() if one.pattern in missed}
+    differences = _differences(domain, [*chosen, *(trial for trial in trials if trial not in known)], found.kinds)
+    found.judged = len(differences)
+    odd = [trial for trial, difference in differences.items() if difference]
+    _search_all(domain, [trial for trial in odd if trial not in known][:CONFIRMED], chance, found, end - JUDGING)
+    differences = _differences(domain, odd, found.kinds)
+    unlike = {trial: difference for trial, difference in differences.items() if difference}
+    missed = {unlike[trial].pattern for trial in found.missed if trial in unlike}
+    found.unlike = {trial: unlike[trial] for trial in trials if trial in unlike and unlike[trial].pattern in missed}
     _search_longer(domain, found, chance, end)
     return found
 
@@ -149,7 +156,7 @@ def advise(
         one, difference = next(iter(found.unlike.items()))
         yield Advice(
             f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
-            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples): {difference}. "
+            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {found.judged} examples): {difference}. "
             "Write targets as denotation(state) gives them.",
             is_wrong=True,
         )
@@ -236,10 +243,16 @@ def summarise(found: Findings) -> str:
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
 
 
-def _differences(domain: PythonDomain, trials: Sequence[Trial], kinds: Kinds) -> dict[Trial, Difference]:
-    """The examples with targets of a type that no denotation has."""
-    found = {text: kinds.difference(domain.context(text)) for text in {trial.target for trial in trials}}
-    return {trial: one for trial in trials if (one := found[trial.target])}
+def _differences(domain: PythonDomain, trials: Sequence[Trial], kinds: Kinds) -> dict[Trial, Difference | None]:
+    """Where the types of targets differ from those of all denotations, as far as there is time."""
+    end, by_target, found = time.monotonic() + JUDGING, dict[str, Difference | None](), dict[Trial, Difference | None]()
+    for trial in trials:
+        if time.monotonic() > end:
+            break
+        if trial.target not in by_target:
+            by_target[trial.target] = kinds.difference(domain.context(trial.target))
+        found[trial] = by_target[trial.target]
+    return found
 
 
 def _compare(domain: PythonDomain, trials: Sequence[Trial], chance: random.Random, found: Findings, end: float) -> None:
