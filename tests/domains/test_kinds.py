@@ -18,6 +18,7 @@ NESTED = {
     "a field too many": ([{"at": 1}], {"at": 1, "on": 2}, "['on']", "a number", "missing"),
     "a list in lists of objects": ([[{"at": 1}], []], [{"at": 1}, {"at": [1]}], "[1]['at']", "a list", "a number"),
     "another type altogether": ([(1, 2)], "1 2", "", "a text", "a list"),
+    "a text beside null": ([{"at": None}, {"at": 1}], {"at": "end"}, "['at']", "a text", "a number or null"),
     "a set": ([{1, 2}], [1, 2], "", "a list", "set"),
 }
 ALIKE = {
@@ -28,6 +29,8 @@ ALIKE = {
     "items of lists that were always empty": ([()], ["a"]),
     "fields of objects that have none in common": ([{"ann": 1}, {"bob": 2}], {"eve": 3}),
     "fields of objects that were always empty": ([{}], {"eve": 3}),
+    "any value in place of null": ([{"at": None}], {"at": [1]}),
+    "any value in place of null in a record": ([(None, 1)], ["a", 2]),
     "a field that objects have at times": ([{"at": 1}, {"at": 1, "on": 2}], {"at": 1}),
 }
 

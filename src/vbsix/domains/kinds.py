@@ -33,6 +33,11 @@ class Difference(NamedTuple):
         """The same for the same types at another place of a list."""
         return re.sub(r"\[\d+\]", "[]", self.place), self.found, self.expected
 
+    @property
+    def is_beside_null(self) -> bool:
+        """Whether denotations may be null there, and so perhaps of another type after a rare command."""
+        return NAMES["NoneType"] in self.expected
+
 
 class Kinds:
     """The types of some values, and those of what is inside them.
@@ -63,9 +68,12 @@ class Kinds:
                 self.fields.setdefault(name, Kinds()).add(item)
 
     def difference(self, value: Any, place: str = "") -> Difference | None:
-        """The first place at which a value has a type that none of those added has there; None if there is none."""
-        if not self.types:
-            return None  # inside lists that are always empty
+        """The first place at which a value has a type that none of those added has there; None if there is none.
+
+        Any type may be where there was nothing but null, and inside lists that were always empty.
+        """
+        if self.types <= {"NoneType"}:
+            return None
         if _type(value) not in self.types:
             return Difference(place, _name(value), _names(self.types))
         if isinstance(value, list | tuple):

@@ -153,12 +153,14 @@ def advise(
         )
         return
     if found.unlike:
-        one, difference = next(iter(found.unlike.items()))
+        first, difference = next(iter(found.unlike.items()))
+        may_be_rare = len(found.unlike) < found.judged or any(one.is_beside_null for one in found.unlike.values())
+        remedy = "Unless a rare command gives that, write" if may_be_rare else "Write"
         yield Advice(
-            f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
+            f"{first.where}: the target {shorten(first.target)} is unlike any denotation that searches met, such as "
             f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {found.judged} examples): {difference}. "
-            "Write targets as denotation(state) gives them.",
-            is_wrong=True,
+            f"{remedy} targets as denotation(state) gives them.",
+            is_wrong=not may_be_rare,
         )
     missed = found.missed_alike
     tried = min(len(missed), CONFIRMED)
