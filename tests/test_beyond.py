@@ -53,7 +53,7 @@ def test_what_the_language_of_word_problems_can_say(equation, numbers, expected)
 
 def _write_part(folder, fold, accuracy, **changed):
     part = {"task": "svamp", "accuracy": {fold: accuracy}, "measured": ["accuracy"], "examples": {fold: 10}}
-    alike = {"seconds": 1.0, "settings": {}, "seeds": [0, 1], "versions": {}}
+    alike = {"folds": ["one", "two"], "seconds": 1.0, "settings": {}, "seeds": [0, 1], "versions": {}}
     write_json(folder / f"svamp-{fold}.json", {**part, **alike, **changed})
 
 
@@ -66,6 +66,14 @@ def test_the_results_of_single_folds_are_joined(tmp_path):
     assert result["accuracy"] == {"one": [0.5, 0.25], "two": [0.25, 0.75], "mean": [0.375, 0.5]}
     assert result["examples"] == {"one": 10, "two": 10}
     assert result["seconds"] == 2
+    assert "folds" not in result
+
+
+def test_all_folds_are_needed_to_join_them(tmp_path):
+    _write_part(tmp_path, "two", [0.5])
+    with pytest.raises(VbsixError, match="no results of svamp for one"):
+        beyond.join("svamp", tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_folds_that_were_trained_differently_are_not_joined(tmp_path):

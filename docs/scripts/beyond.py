@@ -134,7 +134,7 @@ def main(
     if only is None:
         write_result(folder, result)
     else:
-        write_json(folder / f"{name}-{only}.json", result)
+        write_json(folder / f"{name}-{only}.json", {**result, "folds": [fold.name for fold in every]})
 
 
 def join(name: str, parts: Path, out: Path | None = None) -> None:
@@ -145,10 +145,12 @@ def join(name: str, parts: Path, out: Path | None = None) -> None:
         raise VbsixError(f"{parts}: no results of {name}.")
     joined = {**results[0], "seconds": max(result["seconds"] for result in results)}
     for result in results:
-        if any(result[what] != joined[what] for what in ("settings", "seeds", "versions")):
+        if any(result[what] != joined[what] for what in ("folds", "settings", "seeds", "versions")):
             raise VbsixError(f"{name}: the folds {', '.join(joined['examples'])} were not trained alike.")
         for what in (*joined["measured"], "examples"):
             joined[what] = {**joined[what], **result[what]}
+    if missing := [fold for fold in joined.pop("folds") if fold not in joined["examples"]]:
+        raise VbsixError(f"{parts}: no results of {name} for {', '.join(missing)}.")
     write_result(out or ROOT / "results" / "beyond", joined)
 
 
