@@ -83,6 +83,23 @@ def test_folds_that_were_trained_differently_are_not_joined(tmp_path):
         beyond.join("svamp", tmp_path, tmp_path)
 
 
+def test_files_that_other_processes_may_be_reading_stay(tmp_path):
+    (tmp_path / "math").mkdir()
+    for split in ("train", "dev"):
+        path = tmp_path / "math" / f"mawps-asdiv-a_svamp-{split}.csv"
+        path.write_text("Question,Numbers,Equation,Answer\nhow many number0 less number1 ?,8 2,- number0 number1,6\n")
+    place = tmp_path / "runs" / "svamp"
+    (fold,) = beyond.write_absent(beyond.TASKS["svamp"], tmp_path, place)
+    files = {path: path.stat() for path in place.iterdir()}
+    assert {fold.train, fold.test, fold.test.with_suffix(".csv")} < {*files} and len(files) == 4
+    fold.train.unlink()
+    assert beyond.write_absent(beyond.TASKS["svamp"], tmp_path, place) == [fold]
+    assert fold.train.exists() and {*place.iterdir()} == {*files}
+    others = [path for path in files if path != fold.train]
+    assert all(path.stat().st_mtime_ns == files[path].st_mtime_ns for path in others)
+    assert all(path.stat().st_ino == files[path].st_ino for path in others)
+
+
 @pytest.mark.integration
 @pytest.mark.timeout(300)
 def test_a_task_trains_all_folds_and_writes_its_result(tmp_path, monkeypatch):

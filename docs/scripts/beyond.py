@@ -106,8 +106,7 @@ def main(
     settings = {**task.settings, **read_assignments(assignments)}
     with tempfile.TemporaryDirectory() as scratch:
         place = keep / name if keep else Path(scratch)
-        place.mkdir(parents=True, exist_ok=True)
-        every = task.write_folds(data, place)[:most_folds]
+        every = write_absent(task, data, place)[:most_folds]
         folds = [fold for fold in every if only in (None, fold.name)]
         if not folds:
             raise VbsixError(f"{only}: no such fold; there are {', '.join(fold.name for fold in every)}.")
@@ -135,6 +134,17 @@ def main(
         write_result(folder, result)
     else:
         write_json(folder / f"{name}-{only}.json", {**result, "folds": [fold.name for fold in every]})
+
+
+def write_absent(task: Task, data: Path, place: Path) -> list[Fold]:
+    """Writes the examples of all folds, except for files that are there: other processes may be reading those."""
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as own:
+        folds = task.write_folds(data, Path(own))
+        for path in Path(own).iterdir():
+            if not (place / path.name).exists():
+                path.replace(place / path.name)
+    return [Fold(fold.name, *(path and place / path.name for path in fold[1:])) for fold in folds]
 
 
 def join(name: str, parts: Path, out: Path | None = None) -> None:
