@@ -53,7 +53,7 @@ def test_what_the_language_of_word_problems_can_say(equation, numbers, expected)
 
 def _write_part(folder, fold, accuracy, **changed):
     part = {"task": "svamp", "accuracy": {fold: accuracy}, "measured": ["accuracy"], "examples": {fold: 10}}
-    alike = {"seconds": 1.0, "settings": {}, "seeds": [0, 1], "versions": {}}
+    alike = {"folds": ["one", "two"], "seconds": 1.0, "settings": {}, "seeds": [0, 1], "versions": {}}
     write_json(folder / f"svamp-{fold}.json", {**part, **alike, **changed})
 
 
@@ -66,6 +66,14 @@ def test_the_results_of_single_folds_are_joined(tmp_path):
     assert result["accuracy"] == {"one": [0.5, 0.25], "two": [0.25, 0.75], "mean": [0.375, 0.5]}
     assert result["examples"] == {"one": 10, "two": 10}
     assert result["seconds"] == 2
+    assert "folds" not in result
+
+
+def test_all_folds_are_needed_to_join_them(tmp_path):
+    _write_part(tmp_path, "two", [0.5])
+    with pytest.raises(VbsixError, match="no results of svamp for one"):
+        beyond.join("svamp", tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_folds_that_were_trained_differently_are_not_joined(tmp_path):
@@ -73,6 +81,23 @@ def test_folds_that_were_trained_differently_are_not_joined(tmp_path):
     _write_part(tmp_path, "two", [0.5], settings={"search.beam": 4})
     with pytest.raises(VbsixError, match="were not trained alike"):
         beyond.join("svamp", tmp_path, tmp_path)
+
+
+def test_files_that_other_processes_may_be_reading_stay(tmp_path):
+    (tmp_path / "math").mkdir()
+    for split in ("train", "dev"):
+        path = tmp_path / "math" / f"mawps-asdiv-a_svamp-{split}.csv"
+        path.write_text("Question,Numbers,Equation,Answer\nhow many number0 less number1 ?,8 2,- number0 number1,6\n")
+    place = tmp_path / "runs" / "svamp"
+    (fold,) = beyond.write_absent(beyond.TASKS["svamp"], tmp_path, place)
+    files = {path: path.stat() for path in place.iterdir()}
+    assert {fold.train, fold.test, fold.test.with_suffix(".csv")} < {*files} and len(files) == 4
+    fold.train.unlink()
+    assert beyond.write_absent(beyond.TASKS["svamp"], tmp_path, place) == [fold]
+    assert fold.train.exists() and {*place.iterdir()} == {*files}
+    others = [path for path in files if path != fold.train]
+    assert all(path.stat().st_mtime_ns == files[path].st_mtime_ns for path in others)
+    assert all(path.stat().st_ino == files[path].st_ino for path in others)
 
 
 @pytest.mark.integration

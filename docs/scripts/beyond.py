@@ -106,8 +106,7 @@ def main(
     settings = {**task.settings, **read_assignments(assignments)}
     with tempfile.TemporaryDirectory() as scratch:
         place = keep / name if keep else Path(scratch)
-        place.mkdir(parents=True, exist_ok=True)
-        every = task.write_folds(data, place)[:most_folds]
+        every = write_absent(task, data, place)[:most_folds]
         folds = [fold for fold in every if only in (None, fold.name)]
         if not folds:
             raise VbsixError(f"{only}: no such fold; there are {', '.join(fold.name for fold in every)}.")
@@ -134,7 +133,18 @@ def main(
     if only is None:
         write_result(folder, result)
     else:
-        write_json(folder / f"{name}-{only}.json", result)
+        write_json(folder / f"{name}-{only}.json", {**result, "folds": [fold.name for fold in every]})
+
+
+def write_absent(task: Task, data: Path, place: Path) -> list[Fold]:
+    """Writes the examples of all folds, except for files that are there: other processes may be reading those."""
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as own:
+        folds = task.write_folds(data, Path(own))
+        for path in Path(own).iterdir():
+            if not (place / path.name).exists():
+                path.replace(place / path.name)
+    return [Fold(fold.name, *(path and place / path.name for path in fold[1:])) for fold in folds]
 
 
 def join(name: str, parts: Path, out: Path | None = None) -> None:
@@ -145,10 +155,12 @@ def join(name: str, parts: Path, out: Path | None = None) -> None:
         raise VbsixError(f"{parts}: no results of {name}.")
     joined = {**results[0], "seconds": max(result["seconds"] for result in results)}
     for result in results:
-        if any(result[what] != joined[what] for what in ("settings", "seeds", "versions")):
+        if any(result[what] != joined[what] for what in ("folds", "settings", "seeds", "versions")):
             raise VbsixError(f"{name}: the folds {', '.join(joined['examples'])} were not trained alike.")
         for what in (*joined["measured"], "examples"):
             joined[what] = {**joined[what], **result[what]}
+    if missing := [fold for fold in joined.pop("folds") if fold not in joined["examples"]]:
+        raise VbsixError(f"{parts}: no results of {name} for {', '.join(missing)}.")
     write_result(out or ROOT / "results" / "beyond", joined)
 
 

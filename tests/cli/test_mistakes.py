@@ -214,8 +214,8 @@ MISTAKES = {
     "targets of another type": (
         Lamps,
         lines(target="red green"),
-        'the target \'"red green"\' is unlike any denotation, such as \'["off", "off"]\' (9 of 9 examples): target is '
-        "a text, denotation(state) is a list",
+        'the target \'"red green"\' is unlike any denotation that searches met, such as \'["off", "off"]\' (9 of 9 '
+        "examples): target is a text, denotation(state) is a list",
     ),
     "targets with texts where numbers belong": (
         change(denotation=lambda self, state: tuple(COLOURS.index(lamp) for lamp in state.lamps)),

@@ -18,6 +18,7 @@ NESTED = {
     "a field too many": ([{"at": 1}], {"at": 1, "on": 2}, "['on']", "a number", "missing"),
     "a list in lists of objects": ([[{"at": 1}], []], [{"at": 1}, {"at": [1]}], "[1]['at']", "a list", "a number"),
     "another type altogether": ([(1, 2)], "1 2", "", "a text", "a list"),
+    "a text beside null": ([{"at": None}, {"at": 1}], {"at": "end"}, "['at']", "a text", "a number or null"),
     "a set": ([{1, 2}], [1, 2], "", "a list", "set"),
 }
 ALIKE = {
@@ -28,6 +29,8 @@ ALIKE = {
     "items of lists that were always empty": ([()], ["a"]),
     "fields of objects that have none in common": ([{"ann": 1}, {"bob": 2}], {"eve": 3}),
     "fields of objects that were always empty": ([{}], {"eve": 3}),
+    "any value in place of null": ([{"at": None}], {"at": [1]}),
+    "any value in place of null in a record": ([(None, 1)], ["a", 2]),
     "a field that objects have at times": ([{"at": 1}, {"at": 1, "on": 2}], {"at": 1}),
 }
 
@@ -47,6 +50,26 @@ def test_the_place_and_both_types_are_named(values, target, place, found, expect
 @pytest.mark.parametrize(("values", "target"), ALIKE.values(), ids=ALIKE)
 def test_what_denotations_may_be_does_not_differ(values, target):
     assert known(values).difference(target) is None
+
+
+def test_what_is_added_later_counts():
+    kinds = known([[[1]], [{"ann": 1}, {"bob": 2}]])
+    assert kinds.difference([["a"], {"eve": "b"}]) == ("[0][0]", "a text", "a number")
+    kinds.add([["a"], ["b"]])
+    assert kinds.difference([["a"], {"eve": "b"}]) == ("[1]['eve']", "a text", "a number")
+    kinds.add([{"eve": "b"}])
+    assert kinds.difference([["a"], {"eve": "b"}]) is None
+
+
+def test_items_of_lists_are_merged_once(monkeypatch):
+    """Not for each item of each list that is compared."""
+    grid = [[0] * 40 for _ in range(40)]
+    kinds, merged = known([grid] * 3), []
+    include = Kinds._include
+    monkeypatch.setattr(Kinds, "_include", lambda self, other: merged.append(1) or include(self, other))
+    for _ in range(5):
+        assert kinds.difference(grid) is None
+    assert len(merged) == 40 + 40 * 40 + 40
 
 
 def test_a_difference_in_fields_of_mappings_is_named():

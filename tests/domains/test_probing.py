@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import random
+import time
 
 import pytest
 from training.tiny_config import tiny_config
 
 from vbsix import PythonDomain
 from vbsix.domains import probing
-from vbsix.domains.probing import Trial, advise, probe, summarise
+from vbsix.domains.probing import Findings, Trial, advise, probe, summarise
 from vbsix.runs.folder import Run, create_run
 from vbsix.utilities.errors import VbsixError
 
@@ -97,9 +99,84 @@ def test_all_targets_are_compared_with_the_denotations_in_kind():
     domain = PythonDomain(Counter)
     found = probe(domain, trials)
     assert ([*found.unlike], odd in found.missed, found.reached) == ([odd], True, probing.SEARCHED)
-    (wrong,) = [one for one in advise(domain, trials, found) if one.is_wrong]
-    assert wrong.text.startswith("file:odd: the target '[\"four\"]' is unlike any denotation, such as")
-    assert "(1 of 2000 examples)" in wrong.text
+    odd_one, *_ = advise(domain, trials, found)
+    assert odd_one.text.startswith("file:odd: the target '[\"four\"]' is unlike any denotation that searches met, such")
+    assert "(1 of 2000 examples)" in odd_one.text
+
+
+class Safe:
+    """A code of six digits opens a safe, which random searches never find."""
+
+    tokens = (*"0123456789", "open", "end")
+    max_tokens_per_instruction = 8
+
+    def __init__(self, unopened):
+        self.unopened = unopened
+
+    def start(self, context):
+        return ("", self.unopened, 0)
+
+    def step(self, state, token):
+        digits, content, done = state
+        if token == "end":
+            return (digits, content, done + 1)
+        if token == "open":
+            return (digits, "gold", done) if digits == "735812" else None
+        return ((digits + token)[-6:], content, done)
+
+    def instructions_done(self, state):
+        return state[2]
+
+    def denotation(self, state):
+        return {"last": state[0][-1:], "content": state[1]}
+
+
+def safe_advice(unopened, contents):
+    trials = [
+        Trial("0", 1, json.dumps({"last": str(number % 10), "content": content}), f"file:{number}")
+        for number, content in enumerate(contents)
+    ]
+    domain = PythonDomain(Safe(unopened))
+    return [one for one in advise(domain, trials, probe(domain, trials)) if "is unlike" in one.text]
+
+
+def test_a_value_in_place_of_null_may_be_right():
+    assert safe_advice(None, [None] * 20 + ["gold"]) == safe_advice(None, ["gold"] * 20) == []
+
+
+def test_a_type_that_only_some_targets_have_may_be_right():
+    (note,) = safe_advice(0, [0] * 20 + ["gold"])
+    assert "target['content'] is a text, denotation(state)['content'] is a number. Unless a rare command" in note.text
+    assert not note.is_wrong
+
+
+def test_a_type_that_all_targets_have_and_no_denotation_is_wrong():
+    (wrong,) = safe_advice(0, ["gold"] * 20)
+    assert wrong.text.endswith("is a number. Write targets as denotation(state) gives them.") and wrong.is_wrong
+
+
+def test_a_type_that_all_targets_have_may_be_right_where_denotations_may_be_null():
+    class Halving(Counter):
+        def denotation(self, state):
+            return None if state[0] % 2 else state[0] / 2
+
+    domain = PythonDomain(Halving)
+    trials = [Trial(str(one), 1, f'"{one}"', f"file:{one}") for one in range(20)]
+    note, *_ = advise(domain, trials, probe(domain, trials))
+    assert "denotation(state) is a number or null. Unless a rare command" in note.text and not note.is_wrong
+
+
+def test_comparing_targets_in_type_takes_its_own_time(monkeypatch):
+    """Here, looking at the clock takes 10 ms, and nothing else takes time."""
+    clock = itertools.count()
+    monkeypatch.setattr(probing.time, "monotonic", lambda: next(clock) / 100)
+    trials = [*make_trials(2000), *[Trial(str(one), 1, f'"{one}"', f"text:{one}") for one in range(2000)]]
+    found = probe(PythonDomain(Counter), trials)
+    assert next(clock) <= 100 * probing.SECONDS + 10
+    assert 40 <= found.judged <= 100 * probing.JUDGING and found.searched > 40
+    assert 0 < len(found.unlike) < found.judged
+    wrong = next(one for one in advise(PythonDomain(Counter), trials, found) if "is unlike" in one.text)
+    assert f"({len(found.unlike)} of {found.judged} examples)" in wrong.text
 
 
 def test_a_target_of_another_kind_that_is_reached_is_right():
@@ -135,6 +212,21 @@ class Spelling:
         return state[1]
 
 
+def test_each_denotation_is_computed_once_in_a_search():
+    asked = []
+
+    class Recorded(Counter):
+        def denotation(self, state):
+            asked.append(state)
+            return state[0]
+
+    domain, trials = PythonDomain(Recorded), [Trial("0", 9, "100", "file:1")]
+    asked.clear()
+    found = Findings()
+    probing._search(domain, trials[0], random.Random(0), found, 1, end=time.monotonic() + 60)
+    assert found.commands > len(asked) == len(set(asked)) == 1 + sum(range(2, 11))
+
+
 @pytest.mark.parametrize("limit", [6, 9])
 def test_the_number_of_tokens_that_commands_need_is_named(limit):
     """Also where the mean over instructions is less."""
@@ -151,6 +243,14 @@ def test_targets_that_searches_miss_at_the_limit_point_to_it():
     trials = [Trial("0", 1, "99", f"file:{number}") for number in range(4)]
     (far,) = advise(domain, trials, probe(domain, trials))
     assert "4 of these searches used up their tokens: if commands need more than 2" in far.text
+
+
+def test_searches_for_targets_of_another_type_do_not_point_to_the_limit():
+    domain = PythonDomain(Spelling(2))
+    trials = [Trial("0", 1, "99", f"file:{number}") for number in range(4)]
+    trials += [Trial("0", 1, '"99"', f"file:{number}") for number in range(4, 7)]
+    *_, far = advise(domain, trials, probe(domain, trials))
+    assert "4 of these searches used up their tokens" in far.text
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 
 from vbsix.data.words import PADDING, UNKNOWN
 from vbsix.evaluation.confidence import (
+    KEPT,
     ConfidenceModel,
     Outcomes,
     corrupt,
@@ -85,6 +86,21 @@ def test_copies_with_other_words_do_not_lower_the_confidence_in_real_ones(accura
     assert all(confidence(made) < confidence(clean) - 0.1 for made in corrupted)
 
 
+def test_the_second_fit_does_not_reverse_which_step_is_more_certain():
+    """Here, only in the copies, probable commands are the right ones."""
+    ones, words = np.ones(20, int), np.random.default_rng(0).integers(2, 6, (20, 1, 3))
+    log_commands = np.where(np.arange(20) < 10, -3.0, -0.1)[:, None]
+    right = np.arange(20) < 10
+    clean = Outcomes(log_commands, log_commands[:, 0], words, ones, right)
+    corrupted = [
+        Outcomes(log_commands, log_commands[:, 0], ids, ones, ~right) for ids in (np.full_like(words, UNKNOWN), words)
+    ]
+    model = fit_confidence([clean], corrupted, RARITY)
+    assert model is not None
+    improbable, probable = (model.steps(np.array([log]), np.array(log), [[2, 3]])[0] for log in (-3.0, -0.1))
+    assert improbable < probable
+
+
 def test_rare_words_and_improbable_commands_lower_confidence():
     model = ConfidenceModel(np.array([2.0, 0.8, -0.5, -0.3]), 0.5, RARITY)
     common, unknown = (model.steps(np.array([-0.1]), np.array(-0.1), [ids]) for ids in ([2, 2, 3], [2, 2, UNKNOWN]))
@@ -107,12 +123,31 @@ def test_without_calibration_it_is_the_probability_times_the_share_of_known_word
     assert steps[0] == pytest.approx([0.5, 0.4])
 
 
+@pytest.mark.parametrize(("surprise", "count"), [(1e-5, 40), (0.001, 20), (0.1, 50), (0.1, 300)])
+def test_what_is_saved_understands_the_promised_share_of_right_answers(surprise, count):
+    """Also where no step is less certain than 0.99995."""
+    generator = np.random.default_rng(1)
+
+    def predict(words: np.ndarray) -> Outcomes:
+        log_commands = -generator.exponential(surprise, (count, 1))
+        return Outcomes(log_commands, log_commands[:, 0], words, np.ones(count, int), np.ones(count, bool))
+
+    clean = predict(generator.integers(2, 6, (count, 1, 3)))
+    model = fit_confidence([clean], [predict(np.full((count, 1, 3), UNKNOWN))], RARITY)
+    assert model is not None
+    again = read_confidence(model.to_json(), len(RARITY))
+    assert again is not None
+    requests = zip(clean.log_commands, clean.words.tolist(), strict=True)
+    steps = [again.steps(commands, np.array(commands[0]), ids) for commands, ids in requests]
+    assert np.mean(np.array(steps) >= again.threshold) >= KEPT
+
+
 def test_it_is_saved_and_read():
     model = ConfidenceModel(np.array([2.0, 0.8, -0.5, -0.3]), 0.5, RARITY)
     again = read_confidence(model.to_json(), len(RARITY))
     assert again is not None
     assert (again.weights == model.weights).all() and again.threshold == 0.5
-    assert again.rarity == pytest.approx(RARITY, abs=0.006)
+    assert (again.rarity == RARITY).all()
     assert read_confidence(model.to_json(), len(RARITY) + 1) is None  # of another vocabulary
     for damage in ({"weights": [1.0]}, {"threshold": "x"}, {"rarity": [float("nan")]}, {"weights": None}):
         with pytest.raises(VbsixError, match="its confidence model cannot be read"):

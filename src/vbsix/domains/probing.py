@@ -27,9 +27,11 @@ CONFIRMED = 12
 """Examples that are searched for once more, or because their targets look odd."""
 BEAM = 128
 SECONDS = 5.0
-"""Time for all searches together."""
+"""Time for everything."""
 COMPARING = 1.0
 """Of that, the time for comparing targets with the denotations that their examples begin with."""
+JUDGING = 0.5
+"""And the time for comparing the types of targets with those of denotations, which is done twice."""
 FEW_REACHED = 0.5
 """Below this share of targets that a random search reaches, learning may not begin."""
 LONGER = (2, 4, 8)
@@ -81,8 +83,10 @@ class Findings:
     sample: Any = None
     """A denotation."""
     missed: list[Trial] = field(default_factory=list)
-    cut: int = 0
-    """Of the searches that missed the target, those that used up all tokens. The others had no state to go on from."""
+    cut: set[Trial] = field(default_factory=set)
+    """Of those missed, those whose search used up all tokens. The others had no state to go on from."""
+    judged: int = 0
+    """How many targets there was time to compare with denotations in type."""
     unlike: dict[Trial, Difference] = field(default_factory=dict)
     """Examples with targets of a type that no denotation has, whether searched for or not, and where they have it."""
     reached_later: list[int] = field(default_factory=list)
@@ -100,13 +104,16 @@ def probe(domain: PythonDomain, trials: Sequence[Trial], seed: int = 0) -> Findi
     end = time.monotonic() + SECONDS
     _compare(domain, trials, random.Random(seed), found, end - SECONDS + COMPARING)
     chosen = list(trials) if len(trials) <= SEARCHED else chance.sample(list(trials), SEARCHED)
-    _search_all(domain, chosen, chance, found, end)
+    _search_all(domain, chosen, chance, found, end - 2 * JUDGING)
     known = set(chosen)
-    odd = [trial for trial in _differences(domain, trials, found.kinds) if trial not in known]
-    _search_all(domain, odd[:CONFIRMED], chance, found, end)
-    differences = _differences(domain, trials, found.kinds)
-    missed = {differences[trial].pattern for trial in found.missed if trial in differences}
-    found.unlike = {trial: one for trial, one in differences.items() if one.pattern in missed}
+    differences = _differences(domain, [*chosen, *(trial for trial in trials if trial not in known)], found.kinds)
+    found.judged = len(differences)
+    odd = [trial for trial, difference in differences.items() if difference]
+    _search_all(domain, [trial for trial in odd if trial not in known][:CONFIRMED], chance, found, end - JUDGING)
+    differences = _differences(domain, odd, found.kinds)
+    unlike = {trial: difference for trial, difference in differences.items() if difference}
+    missed = {unlike[trial].pattern for trial in found.missed if trial in unlike}
+    found.unlike = {trial: unlike[trial] for trial in trials if trial in unlike and unlike[trial].pattern in missed}
     _search_longer(domain, found, chance, end)
     return found
 
@@ -146,12 +153,14 @@ def advise(
         )
         return
     if found.unlike:
-        one, difference = next(iter(found.unlike.items()))
+        first, difference = next(iter(found.unlike.items()))
+        may_be_rare = len(found.unlike) < found.judged or any(one.is_beside_null for one in found.unlike.values())
+        remedy = "Unless a rare command gives that, write" if may_be_rare else "Write"
         yield Advice(
-            f"{one.where}: the target {shorten(one.target)} is unlike any denotation, such as "
-            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {len(trials)} examples): {difference}. "
-            "Write targets as denotation(state) gives them.",
-            is_wrong=True,
+            f"{first.where}: the target {shorten(first.target)} is unlike any denotation that searches met, such as "
+            f"{shorten(domain.to_text(found.sample))} ({len(found.unlike)} of {found.judged} examples): {difference}. "
+            f"{remedy} targets as denotation(state) gives them.",
+            is_wrong=not may_be_rare,
         )
     missed = found.missed_alike
     tried = min(len(missed), CONFIRMED)
@@ -162,13 +171,14 @@ def advise(
             f"up to {most_tokens} tokens: set max_tokens_per_instruction = {most_tokens} instead of {limit}."
         )
     elif missed and found.reached / found.searched < FEW_REACHED:
+        cut = len(found.cut.intersection(missed))
         limited = (
-            f"{found.cut} of these searches used up their tokens: if commands need more than {limit}, set "
+            f"{cut} of these searches used up their tokens: if commands need more than {limit}, set "
             "max_tokens_per_instruction to the number of tokens in the longest one. "
         )
         yield Advice(
             f"{name}: a random search reached {found.reached} of {found.searched} targets. One that it did not reach: "
-            f"{missed[0].where}. {limited if found.cut else ''}If its target can be reached, use a larger beam "
+            f"{missed[0].where}. {limited if cut else ''}If its target can be reached, use a larger beam "
             "(--set search.beam=256), examples with fewer instructions, shorter commands, or fewer valid tokens."
         )
     is_complete = found.compared == len(trials)
@@ -235,10 +245,16 @@ def summarise(found: Findings) -> str:
     return f"A random search reached {found.reached} of {found.searched} targets{no_ops}."
 
 
-def _differences(domain: PythonDomain, trials: Sequence[Trial], kinds: Kinds) -> dict[Trial, Difference]:
-    """The examples with targets of a type that no denotation has."""
-    found = {text: kinds.difference(domain.context(text)) for text in {trial.target for trial in trials}}
-    return {trial: one for trial in trials if (one := found[trial.target])}
+def _differences(domain: PythonDomain, trials: Sequence[Trial], kinds: Kinds) -> dict[Trial, Difference | None]:
+    """Where the types of targets differ from those of all denotations, as far as there is time."""
+    end, by_target, found = time.monotonic() + JUDGING, dict[str, Difference | None](), dict[Trial, Difference | None]()
+    for trial in trials:
+        if time.monotonic() > end:
+            break
+        if trial.target not in by_target:
+            by_target[trial.target] = kinds.difference(domain.context(trial.target))
+        found[trial] = by_target[trial.target]
+    return found
 
 
 def _compare(domain: PythonDomain, trials: Sequence[Trial], chance: random.Random, found: Findings, end: float) -> None:
@@ -332,12 +348,17 @@ def _search(
         TimeoutError: it has not ended in time.
     """
     language, target = domain.language, domain.context(trial.target)
-    denotation = functools.cache(lambda state: freeze(_denote(domain, state)))
-    is_match = functools.cache(lambda state: domain.is_match(_denote(domain, state), target))
     start, first = _begin(domain, trial)
     found.sample = first if found.sample is None else found.sample
-    beam: dict[Any, tuple[Any, int, int]] = {start: (denotation(start), 0, 0)}
+    beam: dict[Any, tuple[Any, int, int]] = {start: (freeze(first), 0, 0)}
     """States, each with the denotation before the command at hand, its tokens, and those of the longest command."""
+
+    @functools.cache
+    def denote(state: Any) -> tuple[Any, bool]:
+        """The denotation after a command, frozen, and whether it is the target."""
+        denotation = _denote(domain, state)
+        found.kinds.add(denotation)
+        return freeze(denotation), domain.is_match(denotation, target)
 
     def count(state: Any) -> tuple[Any, int]:
         hash(state)  # raises here, where the token is known
@@ -360,11 +381,11 @@ def _search(
                     continue
                 found.most_done = max(found.most_done, done)
                 found.commands += 1
-                found.no_ops += denotation(after) == before
-                found.kinds.add(_denote(domain, after))
+                denotation, is_target = denote(after)
+                found.no_ops += denotation == before
                 if done < trial.instructions:
-                    successors.setdefault(after, (denotation(after), 0, max(longest, here)))
-                elif done == trial.instructions and is_match(after):
+                    successors.setdefault(after, (denotation, 0, max(longest, here)))
+                elif done == trial.instructions and is_target:
                     hits.append(max(longest, here))
         if hits:
             return length, min(hits)
@@ -372,5 +393,5 @@ def _search(
             return 0, 0
         kept = list(successors) if len(successors) <= BEAM else chance.sample(list(successors), BEAM)
         beam = {state: successors[state] for state in kept}
-    found.cut += 1
+    found.cut.add(trial)
     return 0, 0

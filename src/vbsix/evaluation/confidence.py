@@ -31,6 +31,8 @@ PENALTY = 1e-3
 """Of the squared weights, for small dev sets."""
 CORRUPTED_WEIGHT = 0.1
 """Of a corrupted example in the second fit."""
+LEAST_SCALE = 0.01
+"""By which the second fit multiplies logits; above zero, so that it does not reverse their order."""
 FALLBACK_THRESHOLD = 0.25
 
 Features = Float[np.ndarray, "*N M 4"]
@@ -72,9 +74,9 @@ class ConfidenceModel:
     def to_json(self) -> dict[str, Any]:
         """See `read_confidence`."""
         return {
-            "weights": [round(float(weight), 4) for weight in self.weights],
-            "threshold": round(self.threshold, 4),
-            "rarity": [round(float(number), 2) for number in self.rarity],
+            "weights": self.weights.tolist(),
+            "threshold": self.threshold,
+            "rarity": self.rarity.tolist(),
         }
 
 
@@ -106,11 +108,11 @@ def fallback_steps(
 
 
 def word_rarity(texts: Iterable[Sequence[int]], words: int) -> Float[np.ndarray, " V"]:
-    """The rarity of each word id in encoded texts; the unknown word counts as one that never occurs."""
+    """The rarity of word ids in encoded texts, to two decimals. The unknown word counts as one that never occurs."""
     ids = [id_ for text in texts for id_ in text]
     counts = np.bincount(np.array(ids, int), minlength=words).astype(float)
     counts[[PADDING, UNKNOWN]] = 0
-    return np.log((counts.sum() + 1) / (counts + 0.5))
+    return np.log((counts.sum() + 1) / (counts + 0.5)).round(2)
 
 
 def corrupt(
@@ -168,11 +170,15 @@ def fit_confidence(
     clean_features, clean_inside, clean_right = _prepare(clean, rarity)
     share[len(clean_right) :] = CORRUPTED_WEIGHT
     logits = features @ weights
-    shift, scale = _fit(np.stack([np.ones_like(logits), logits], axis=-1), inside, right, share, np.array([0.0, 1.0]))
+    both = np.stack([np.ones_like(logits), logits], axis=-1)
+    shift, scale = _fit(both, inside, right, share, np.array([0.0, 1.0]), least=LEAST_SCALE)
     weights = scale * weights + [shift, 0, 0, 0]
     least = np.where(clean_inside, _logistic(clean_features @ weights), 1.0).min(axis=1)
-    threshold = float(np.quantile(least[clean_right], 1 - KEPT)) if clean_right.any() else FALLBACK_THRESHOLD
-    return ConfidenceModel(weights, threshold, rarity)
+    if not clean_right.any():
+        return ConfidenceModel(weights, FALLBACK_THRESHOLD, rarity)
+    kept = np.quantile(least[clean_right], 1 - KEPT, method="lower")
+    threshold = np.floor(kept * 1e4) / 1e4  # down, so that rounding errors leave no step below it
+    return ConfidenceModel(weights, float(threshold), rarity)
 
 
 def _fit(
@@ -181,6 +187,7 @@ def _fit(
     right: Bool[np.ndarray, " N"],
     share: Float[np.ndarray, " N"],
     start: Float[np.ndarray, " F"],
+    least: float = -np.inf,
 ) -> Float[np.ndarray, " F"]:
     """The weights under which the outcomes are most probable, with all but the first near where they start.
 
@@ -190,6 +197,7 @@ def _fit(
         right: which examples are right.
         share: how much each example counts.
         start: the first weights.
+        least: what no weight but the first may be below.
     """
     from scipy.optimize import minimize
 
@@ -205,7 +213,8 @@ def _fit(
         value = PENALTY * (away**2).sum() - (share * likelihood).sum()
         return float(value), 2 * PENALTY * away - slope.sum(axis=(0, 1))
 
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)
+    bounds = [(least if is_free else -np.inf, np.inf) for is_free in free]
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
 
 def _prepare(

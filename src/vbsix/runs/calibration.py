@@ -40,8 +40,7 @@ def calibrate_run(run: Run, dataset: Dataset, policies: PolicyNetwork) -> None:
         found = fit_confidence([one[place] for one in clean], [one[place] for one in corrupted], rarity)
         if found is not None:
             seeds[str(seed)] = {**found.to_json(), "rarity": None}
-    shared = [round(float(number), 2) for number in rarity]
-    write_json(run.folder / FILE, {"rarity": shared, "seeds": seeds})
+    write_json(run.folder / FILE, {"rarity": rarity.tolist(), "seeds": seeds})
 
 
 def _predict(run: Run, dataset: Dataset, policies: PolicyNetwork, arrays: Arrays) -> list[Outcomes]:
