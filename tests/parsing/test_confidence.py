@@ -73,7 +73,9 @@ def test_most_of_what_cannot_be_done_is_not_understood():
 
 @integration
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("domain", ["alchemy", "scene", "tangrams"])
+@pytest.mark.parametrize(
+    "domain", ["alchemy", *(pytest.param(domain, marks=pytest.mark.slow) for domain in ("scene", "tangrams"))]
+)
 def test_right_answers_to_a_few_rows_stay_understood(domain, data_dir):
     """A quick form of the next test."""
     parser = vbsix.load(domain)

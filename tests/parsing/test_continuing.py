@@ -115,6 +115,7 @@ def first(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_continued_run_starts_from_the_best_step_and_can_be_stopped(first, tmp_path):
     source = open_source(first)
     best = load_best(open_run(first), read_dataset(open_run(first)).domain)

@@ -75,7 +75,7 @@ def test_metrics_name_the_stage(left_alone):
         assert rows[-1]["step"] == last
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_result_of_a_staged_run_has_what_committed_ones_have(left_alone):
     folder, watchers = left_alone
     script = runpy.run_path(str(ROOT / "docs" / "scripts" / "staged.py"))
