@@ -144,7 +144,10 @@ def write_absent(task: Task, data: Path, place: Path) -> list[Fold]:
         for path in Path(own).iterdir():
             if not (place / path.name).exists():
                 path.replace(place / path.name)
-    return [Fold(fold.name, *(path and place / path.name for path in fold[1:])) for fold in folds]
+    return [
+        fold._replace(**{what: place / path.name for what, path in fold._asdict().items() if isinstance(path, Path)})
+        for fold in folds
+    ]
 
 
 def join(name: str, parts: Path, out: Path | None = None) -> None:
