@@ -124,13 +124,11 @@ def opened_report(browser: Browser, page_file: Path) -> Iterator[Page]:
 
 def write_report(run: Path | None, scratch: Path) -> Path:
     """The report of a run, or of one that is trained for it."""
-    page_file, vbsix = scratch / "report.html", [sys.executable, "-m", "vbsix"]
+    page_file, vbsix, here = scratch / "report.html", [sys.executable, "-m", "vbsix"], None
     if run is None:
-        run = Path("runs/execution-only")  # not the whole path: the report shows it
-        subprocess.run([*vbsix, *TRAINING.split(), "--out", str(run)], check=True, cwd=scratch)
-        subprocess.run([*vbsix, "report", str(run), "--out", str(page_file)], check=True, cwd=scratch)
-    else:
-        subprocess.run([*vbsix, "report", str(run), "--out", str(page_file)], check=True)
+        run, here = Path("runs/execution-only"), scratch  # not the whole path: the report shows it
+        subprocess.run([*vbsix, *TRAINING.split(), "--out", str(run)], check=True, cwd=here)
+    subprocess.run([*vbsix, "report", str(run), "--out", str(page_file)], check=True, cwd=here)
     return page_file
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -268,20 +267,17 @@ def train(
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
             values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
-            sweep = plan_sweep(run.folder, chosen, values, run.seeds, source)
+            inferred = run.folder / INFERRED_FILE if teachers else None
+            sweep = plan_sweep(run.folder, chosen, values, run.seeds, source, inferred)
             if dry_run and cluster:
                 raise VbsixError("--dry-run measures on this machine; leave out --engine.")
             if dry_run:
                 return print_plan(sweep, own)
-            planned = sweep.runs
-            if teachers:
-                inferred = run.folder / INFERRED_FILE
-                sweep = replace(sweep, runs=tuple(replace(one, inferred=inferred) for one in planned))
             if cluster:
                 require_trainable(cluster, sweep)
             if teachers:
                 with exit_when_stopped():
-                    learn_from(teachers, run.folder, planned, observe_runs(quiet), own, words)
+                    learn_from(teachers, run.folder, sweep.runs, observe_runs(quiet), own, words)
             with connected(cluster):
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)

@@ -138,7 +138,6 @@ def load_dataset(
                 f"data.least_posterior: teachers inferred no worlds with a posterior of {config.least_posterior} or "
                 "more, so there is nothing to learn from."
             )
-    if inferred:
         examples = [example for one in rows if one.found for example in examples_of(one.learned, one.found)]
     else:
         examples = prefixes([one.learned for one in rows], config.lengths)

@@ -165,18 +165,18 @@ def fit_confidence(
     features, inside, right = _prepare([*clean, *corrupted], rarity)
     if not right.any():
         return None
+    count = sum(int(np.isfinite(one.log_outcome).sum()) for one in clean)  # clean examples come first
     share = np.ones(len(right))
     weights = _fit(features, inside, right, share, np.zeros(4))
-    clean_features, clean_inside, clean_right = _prepare(clean, rarity)
-    share[len(clean_right) :] = CORRUPTED_WEIGHT
+    share[count:] = CORRUPTED_WEIGHT
     logits = features @ weights
     both = np.stack([np.ones_like(logits), logits], axis=-1)
     shift, scale = _fit(both, inside, right, share, np.array([0.0, 1.0]), least=LEAST_SCALE)
     weights = scale * weights + [shift, 0, 0, 0]
-    least = np.where(clean_inside, _logistic(clean_features @ weights), 1.0).min(axis=1)
-    if not clean_right.any():
+    least = np.where(inside[:count], _logistic(features[:count] @ weights), 1.0).min(axis=1)
+    if not right[:count].any():
         return ConfidenceModel(weights, FALLBACK_THRESHOLD, rarity)
-    kept = np.quantile(least[clean_right], 1 - KEPT, method="lower")
+    kept = np.quantile(least[right[:count]], 1 - KEPT, method="lower")
     threshold = np.floor(kept * 1e4) / 1e4  # down, so that rounding errors leave no step below it
     return ConfidenceModel(weights, float(threshold), rarity)
 

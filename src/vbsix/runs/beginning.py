@@ -43,12 +43,12 @@ def begin_training(
         names = run.folder, run.config, schedule, run.seeds, run.source
         create_teaching(plan_teaching(*names, folds=folds, rounds=rounds, student_stages=later), language, words)
         return None
-    planned = [run]
+    inferred = None if teachers is None else run.folder / INFERRED_FILE
+    planned = [replace(run, inferred=inferred)]
     if stages is not None:
-        planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source)
+        planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source, inferred)
     if teachers is not None:
-        inferred = learn_from(Path(teachers), run.folder, planned, observe, language, words)
-        planned = [replace(one, inferred=inferred) for one in planned]
+        learn_from(Path(teachers), run.folder, planned, observe, language, words)
     if stages is None:
         return planned[0], create_run(planned[0], language, words, start=start)
     create_stages(run.folder, planned, language, words, start)
@@ -68,6 +68,7 @@ def learn_from(
     source, configs = runs[0].source, [run.config for run in runs]
     require_teachable(configs)
     teachers = find_teachers(path, configs[0], source)
-    read_dataset(runs[0], language, words)  # raises now, and not when worlds have been inferred
+    # Raises now, and not when worlds have been inferred.
+    read_dataset(replace(runs[0], inferred=None), language, words)
     title, again = f"{path} infers worlds", " Give the same command again."
     return infer_once(folder / INFERRED_FILE, teachers, configs, source, observe, title, again, language)
