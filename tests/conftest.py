@@ -26,6 +26,9 @@ from jaxtyping import install_import_hook
 if importlib.util.find_spec("beartype"):
     install_import_hook("vbsix", "typechecker.check")
 
+from vbsix.domains import registry
+from vbsix.domains.names import BUILT_IN, FROM_FILES
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Tracing makes millions of small objects that stay for a while: looking for cycles among them took a tenth of the time.
@@ -37,15 +40,33 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 FAMILIES = {
-    "whole runs": ("test_loop.py", "test_resume.py", "test_train_cli.py", "test_api.py"),
-    "continued runs": ("test_stages.py", "test_continuing.py", "test_continue_cli.py"),
+    "whole runs": (
+        "test_loop.py",
+        "test_resume.py",
+        "test_train_cli.py",
+        "test_api.py",
+        "test_stages.py",
+        "test_continuing.py",
+        "test_continue_cli.py",
+    ),
+    "sweeps": ("test_sweep.py", "test_sweep_cli.py"),
     "the tiny run": (
         "test_parser.py",
         "test_spurious.py",
         "evaluation/test_report.py",
         "test_parse_cli.py",
         "test_evaluate_cli.py",
+        "test_compare_cli.py",
         "show/test_report.py",
+    ),
+    "built-in models": (
+        "test_pretrained.py",
+        "parsing/test_confidence.py",
+        "parsing/test_symmetry.py",
+        "test_impossible.py",
+        "test_playground.py",
+        "test_browser.py",
+        "test_fuzz.py",
     ),
 }
 """Test files that share what is compiled; they run one after the other, and in the same process."""
@@ -53,8 +74,9 @@ LONGEST = (
     "test_methods.py",
     "test_step.py",
     *FAMILIES["whole runs"],
-    *FAMILIES["continued runs"],
+    *FAMILIES["sweeps"],
     *FAMILIES["the tiny run"],
+    *FAMILIES["built-in models"],
     "test_sharding.py",
     "test_against_reference.py",
     "test_golden.py",
@@ -93,8 +115,18 @@ def forget_compiled():
     """
     yield
     maps = Path("/proc/self/maps")  # Linux has it, and 65,530 of them at most; a test file leaves some thousands
-    if not maps.exists() or maps.read_bytes().count(b"\n") > 25_000:
+    if not maps.exists() or maps.read_bytes().count(b"\n") > 40_000:
         jax.clear_caches()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_domains():
+    """Domains that the tests of a file register are unknown to the next file."""
+    before = set(registry._registered)
+    yield
+    for name in set(registry._registered) - before - {*BUILT_IN, *FROM_FILES}:
+        del registry._registered[name]
+        registry._origins.pop(name, None)
 
 
 @pytest.fixture(scope="session")

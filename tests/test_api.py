@@ -9,8 +9,7 @@ import pytest
 from training.tiny import LOOP_CONFIG, LOOP_SEEDS, LOOP_SETTINGS, outcome
 
 import vbsix
-from vbsix import UnknownName, VbsixError
-from vbsix.api import TrainedRun
+from vbsix import TrainedRun, UnknownName, VbsixError
 from vbsix.config.choosing import choose_config
 from vbsix.config.presets import METHODS, QUICK, RECIPES, preset
 from vbsix.config.schema import Config, override

@@ -100,7 +100,7 @@ def test_files_that_other_processes_may_be_reading_stay(tmp_path):
     assert all(path.stat().st_ino == files[path].st_ino for path in others)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_task_trains_all_folds_and_writes_its_result(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})

@@ -23,6 +23,7 @@ LAYERS = [
     {"parsing"},
     {"cluster"},
     {"show"},
+    {"trained"},
     {"reproduction", "benchmarks", "playground", "api", "plugins"},
     {"cli"},
 ]

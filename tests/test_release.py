@@ -138,7 +138,7 @@ def test_the_readme_on_pypi_has_no_relative_links():
     for change in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         text = re.sub(change["pattern"], change["replacement"], text)
     assert not relative.search(text) and "<!--" not in text
-    assert "[Suhr and Artzi (2018)](https://" in text
+    assert "[SCONE](https://" in text and "| scene |" in text
 
 
 def test_the_source_distribution_has_what_the_tests_read():

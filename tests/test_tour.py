@@ -1,11 +1,12 @@
-"""The notebook `examples/tour.ipynb` is executed in a clean kernel.
+"""The notebook `examples/tour.ipynb`: what is committed agrees with itself and with the package.
 
-`pytest -m integration` and CI do it with few steps of training, `pytest -m slow` as it is committed.
+`pytest -m slow` executes it in a clean kernel.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
 import re
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import vbsix
+from vbsix.config.schema import Config, override
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "tour.ipynb"
 ABSOLUTE = re.compile(r"(?<![\w.:/<])/(?:work|tmp|home|root|Users|usr|var|opt|mnt)\b|\b[A-Z]:\\\\")
@@ -74,56 +78,44 @@ def test_the_accuracy_in_the_text_is_that_of_the_output():
     assert claimed and list(claimed.groups()) == measured
 
 
-@pytest.fixture
-def execute(tmp_path):
-    """Executes the notebook in a clean kernel; gives what it printed."""
-
-    def run(*changes: tuple[str, str]) -> str:
-        import nbformat
-        from nbclient import NotebookClient
-
-        notebook = nbformat.read(NOTEBOOK, as_version=4)
-        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        for cell in cells:
-            cell.outputs, cell.execution_count = [], None
-        for old, new in changes:
-            (changed,) = [cell for cell in cells if old in cell.source]
-            changed.source = changed.source.replace(old, new)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))}
-        quick = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # compiles faster
-        clean = {
-            "XLA_FLAGS": quick,
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-            "IPYTHONDIR": str(tmp_path / "ipython"),
-        }
-        folder = tmp_path / "work"
-        folder.mkdir()
-        resources = {"metadata": {"path": str(folder)}}
-        NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=resources).execute(
-            env={**kept, **clean}
-        )
-        assert not [output for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
-        assert (folder / "lift.jsonl").exists() and (folder / "runs").is_dir()
-        return "\n".join(map(text_of, cells))
-
-    return run
-
-
-@pytest.mark.integration
-@pytest.mark.timeout(900)
-@pytest.mark.filterwarnings("default")
-def test_the_notebook_runs_in_a_clean_kernel(execute):
-    """With few steps of training, so that most of its time is compilation."""
-    long, short = "training__steps=300,\n    run__evaluate_every=150", "training__steps=60,\n    run__evaluate_every=30"
-    lift = "training__steps=100, run__evaluate_every=50", "training__steps=20, run__evaluate_every=10"
-    printed = execute((long, short), lift)
-    assert re.search(r"\d+ of 200 are wrong", printed)
+def test_the_cells_call_functions_that_exist_with_arguments_that_they_have():
+    """With values of the right kind, as far as they are written out."""
+    called = set()
+    for cell in read_cells("code"):
+        for node in ast.walk(ast.parse("".join(cell["source"]))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("vbsix."):
+                name = ast.unparse(node.func).removeprefix("vbsix.")
+                given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+                settings = {known.replace("__", "."): given.pop(known) for known in list(given) if "__" in known}
+                inspect.signature(getattr(vbsix, name)).bind(*node.args, **given)
+                override(Config(), {known: ast.literal_eval(value) for known, value in settings.items()})
+                called.add(name)
+    assert {"draw_world", "execute", "search_programs", "train", "PythonDomain"} <= called
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.filterwarnings("default")
-def test_the_notebook_as_it_is_learns(execute):
-    printed = execute()
-    wrong = re.search(r"(\d+) of 200 are wrong", printed)
+def test_the_notebook_runs_in_a_clean_kernel_and_learns(tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in cells:
+        cell.outputs, cell.execution_count = [], None
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))}
+    quick = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"  # compiles faster
+    clean = {
+        "XLA_FLAGS": quick,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+    }
+    folder = tmp_path / "work"
+    folder.mkdir()
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=resources).execute(env={**kept, **clean})
+    assert not [output for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
+    assert (folder / "lift.jsonl").exists() and (folder / "runs").is_dir()
+    wrong = re.search(r"(\d+) of 200 are wrong", "\n".join(map(text_of, cells)))
     assert wrong and int(wrong[1]) < 60

@@ -1,7 +1,7 @@
 """Calibrates the models that come with vbsix on SCONE's dev split: `python docs/scripts/calibrate.py DATA [MODEL...]`.
 
-The weights of the models stay as they are. Only what turns probabilities into confidences is written, and the accuracy
-on test, which the playground shows: seed, step and confidence were chosen on dev.
+The weights of the models stay as they are. What turns probabilities into confidences is written, and what the
+playground shows: the name of the data and the accuracy on test, because seed, step and confidence were chosen on dev.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(data: Path, names: Sequence[str]) -> None:
         tensors, metadata = read_tensors(path)
         metadata["confidence"] = parser.confidence_model.to_json()
         accuracy = {length: round(found["test"].accuracy[length][0], 4) for length in ("1", "3", "5")}
-        metadata["provenance"] = {**metadata["provenance"], "accuracy": accuracy, "accuracy_split": "test"}
+        metadata["provenance"] |= {"data": "SCONE", "accuracy": accuracy, "accuracy_split": "test"}
         write_tensors(path, tensors, metadata)
         weights = ", ".join(f"{weight:.2f}" for weight in parser.confidence_model.weights)
         print(f"{name}: weights {weights}; threshold {parser.confidence_model.threshold:.2f};", end=" ")

@@ -133,11 +133,12 @@ def _recipes() -> Iterator[str]:
     yield from (
         "## Recipes",
         "",
-        "A recipe says how search explores, what is learned from, and some details of words and networks.",
-        "`published` is close to the paper and to the code that the paper extends, that of Guu et al. (2017).",
-        f"`stochastic`, the default, is ours. With the method `vbsix` they differ in these {len(rows) - 1} settings,",
-        "of which `training.sample_gradient` matters only for REINFORCE. Which of them matter for accuracy was not",
-        "measured one by one:",
+        "A recipe says how search explores, what is learned from, and how words and networks are set up.",
+        "`published` is close to the paper, and to the code that the paper extends, that of Guu et al. (2017).",
+        "`stochastic`, the default, is ours.",
+        "",
+        f"With the method `vbsix` they differ in these {len(rows) - 1} settings, of which `training.sample_gradient`",
+        "matters only for REINFORCE. How much each of them changes accuracy was not measured:",
         "",
         to_markdown(rows),
         "",
@@ -145,25 +146,31 @@ def _recipes() -> Iterator[str]:
     for (recipe, domain), settings in RECIPE_BY_DOMAIN.items():
         yield from (
             f"With the recipe `{recipe}`, {domain} on SCONE also has {_assignments(settings)}, for all methods except",
-            "`reinforce`. So in scene the recipes agree on `network.renormalise` and differ in",
-            "`search.prune_dead_ends`; in the other domains it is the reverse.",
+            "`reinforce`.",
             "",
         )
     yield from (
+        f"`{DEFAULT_RECIPE}` differs in two more points, which have no setting:",
+        "",
+        "- Token probabilities are mixed with a uniform distribution over valid tokens. The mixture is used to choose",
+        "  the beam, in [posteriors](concepts.md#training) and in the critic's labels.",
+        "- A path through the graph counts as correct only if its n-th state was in the beam after n tokens. The",
+        "  paper's extraction also finds other paths, because its graph does not record when a state was in the beam.",
+        "",
         "With the recipe `published`, methods that search in program space learn from at most as many correct",
         "programs as the beam has states (`search.program_beam=0`).",
         "",
-        "Six things differ from the paper or the reference code with both recipes. The",
-        "[notebook](notebook.md#the-published-recipe-known-deviations) has more.",
+        "Six things differ from the paper, or from the code of Guu et al. (2017), with both recipes. The",
+        "[notebook](notebook.md#the-published-recipe-known-deviations) has details.",
         "",
-        "- Incorrect terminal states leave the beam as correct ones do, because they have no successors.",
+        "- All complete programs leave the beam. In the paper only correct ones do.",
         "- A batch without a correct program does not update the policy.",
         "- The critic is trained only on states that it may rank: those in its window, without terminal states.",
         "- The value that the critic is trained to predict is at most 1. The paper's is a sum of probabilities of",
         "  programs, which can exceed 1.",
-        "- Training examples are sampled with replacement. The reference code goes through all in random order.",
-        "- The gates of the LSTM, the network that reads words one by one, use a sigmoid. The reference code uses a",
-        "  piecewise linear function.",
+        "- Training examples are sampled with replacement. The code of Guu et al. goes through all in random order.",
+        "- The gates of the LSTM, the network that reads words one by one, use a sigmoid. The code of Guu et al. uses",
+        "  a piecewise linear function.",
         "",
     )
 
@@ -218,7 +225,7 @@ def fill_method_page(text: str) -> str:
 
 def method_table(method: str) -> str:
     """Accuracy of all runs of a method on SCONE, beside the paper's."""
-    rows = [["domain", "recipe", "variant", "split", *(f"{n} utterances" for n in LENGTHS), "paper, 3", "paper, 5"]]
+    rows = [["domain", "variant", "split", *(f"{n} utterances" for n in LENGTHS), "paper, 3", "paper, 5"]]
     for run, result in _results(method):
         domain, variant = run.config.domain, variant_name(run, result)
         best = result["best"].get("accuracy", {}) if "stages" in result else {}
@@ -228,19 +235,22 @@ def method_table(method: str) -> str:
             published = paper.ACCURACY.get(split, {}).get(domain, {})
             theirs = published.get((method, "" if variant == NO_VARIANT else variant), {})
             paper_cells = ["{} ± {}".format(*theirs[n]) if n in theirs else MISSING for n in LENGTHS]
-            rows.append([domain, run.config.recipe, variant, split, *ours, *paper_cells])
+            rows.append([domain, _run_name(run, variant), split, *ours, *paper_cells])
     note = (
-        "Accuracy in % after the last step, mean ± standard deviation over 6 seeds, on one NVIDIA H200. "
-        "[The notebook](../notebook.md#runs) has the command and the date of each run."
+        "Accuracy in % after 3 and 5 utterances (instructions as text), at the last step: mean ± standard deviation "
+        f"over 6 seeds, recipe `{DEFAULT_RECIPE}`, one NVIDIA H200. [Settings](../settings.md#variants) explains the "
+        "variants; the [notebook](../notebook.md#runs) has commands and dates."
     )
-    if any("stages" in row[2] for row in rows):
-        note += (
-            " *Stages*: a run in [stages](../context.md#stages), after the last of them; the "
-            "[notebook](../notebook.md#waypoints-and-context-on-a-gpu) describes these schedules."
-        )
-    if any("best step" in row[3] for row in rows):
+    if any("stages" in row[1] for row in rows):
+        note += " *Stages*: trained in [stages](../context.md#stages); the accuracy is after the last of them."
+    if any("best step" in row[2] for row in rows):
         note += " *Best step*: each seed at its best step on dev."
     return f"{to_markdown(rows)}\n\n{note}"
+
+
+def _run_name(run: Run, variant: str) -> str:
+    """The variant, and the recipe unless it is the default."""
+    return variant if run.config.recipe == DEFAULT_RECIPE else f"{variant}, recipe {run.config.recipe}"
 
 
 def _results(method: str) -> list[tuple[Run, dict[str, Any]]]:

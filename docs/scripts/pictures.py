@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, ViewportSize
+from playwright.sync_api import Browser, Locator, Page, TimeoutError, ViewportSize
 
 from vbsix.playground.examples import EXAMPLES, MERGING
 
@@ -32,8 +32,9 @@ TRAINING = (
     "--set data.lengths=[1,2] --set data.evaluation=[1,2]"
 )
 """Of the run in the pictures of the report: good enough for a curve that rises, and bad enough for mistakes."""
-PATIENCE = 300_000
-"""Milliseconds that a first search may need, which is compiled."""
+PATIENCE = 70_000
+"""Milliseconds until the server has answered, or given up because what it compiles takes too long."""
+TRIES = 5
 REST = 2_500
 """Milliseconds after which a page that is left alone has drawn all that it asks for, explanations too."""
 
@@ -67,7 +68,7 @@ def search(browser: Browser, address: str, path: Path) -> None:
         choose(page, address, "tangrams")
         page.get_by_role("button", name="How it was found").click()
         page.get_by_role("button", name=MERGING).click()
-        page.locator(".found code").first.wait_for(timeout=PATIENCE)
+        wait_for(page.locator(".found code").first)
         page.wait_for_timeout(REST)
         slider = page.get_by_label("Iteration of the search")
         slider.fill(str(int(slider.get_attribute("max") or 0) // 2))
@@ -80,9 +81,18 @@ def comparison(browser: Browser, address: str, path: Path) -> None:
         choose(page, address, "tangrams")
         take_example(page, "tangrams")
         page.get_by_role("button", name="Compare models").click()
-        page.locator(".model ol").nth(1).wait_for(timeout=PATIENCE)
+        wait_for(page.locator(".model ol").nth(1))
         page.wait_for_timeout(REST)
         save(page, path)
+
+
+def wait_for(answer: Locator) -> None:
+    """Waits for what an answer shows. Where the server gave up, the page is loaded again, and asks again."""
+    for _ in range(TRIES):
+        with suppress(TimeoutError):
+            return answer.wait_for()
+        answer.page.reload()
+    raise SystemExit("The server has no answer: try again when the machine has less to do.")
 
 
 def choose(page: Page, address: str, domain: str) -> None:
@@ -143,6 +153,7 @@ def opened(browser: Browser, width: int, height: int, *, dark: bool = False) -> 
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
     )
+    context.set_default_timeout(PATIENCE)
     yield context.new_page()
     context.close()
 

@@ -35,8 +35,9 @@ def staged_result(folder: Path, command: str, splits: Sequence[str] = ("dev",)) 
     last = read_json(runs[-1].folder / "result.json")
     result = {name: last[name] for name in (*OF_LAST, *MACHINE, "variant")}
     result |= {"data": data_name(runs[-1].source), "date": datetime.now(UTC).date().isoformat(), "command": command}
-    result["schedule"] = words[words.index("--stages") + 1]
-    parsers, ensemble = load_all(folder, best=True), load(folder, best=True, ensemble=True)
+    result["schedule"] = words[len(words) - words[::-1].index("--stages")]  # the last: teachers have stages, too
+    trained = runs[-1].folder
+    parsers, ensemble = load_all(trained, best=True), load(trained, best=True, ensemble=True)
     of_best, of_ensemble = {}, {}
     for split in splits:
         rows = read_split(ensemble.domain, ensemble.config, runs[-1].source, split, own=True)

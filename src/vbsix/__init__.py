@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vbsix.api import Progress, TrainedRun, TrainedSweep, evaluate, resume, sweep, train
+    from vbsix.api import evaluate, resume, sweep, train
     from vbsix.data.words import UtteranceVectors, Words
     from vbsix.domains.base import Domain
     from vbsix.domains.execution import Step, execute
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vbsix.runs.loop import Interrupted
     from vbsix.show.drawing import Drawing, draw_world
     from vbsix.show.searching import Search, search_programs
+    from vbsix.trained import Progress, TrainedRun, TrainedSweep
     from vbsix.utilities.errors import (
         InvalidData,
         InvalidDomain,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _MODULES = {
-    "vbsix.api": ["Progress", "TrainedRun", "TrainedSweep", "evaluate", "resume", "sweep", "train"],
+    "vbsix.api": ["evaluate", "resume", "sweep", "train"],
     "vbsix.data.words": ["UtteranceVectors", "Words"],
     "vbsix.domains.base": ["Domain"],
     "vbsix.domains.execution": ["Step", "execute"],
@@ -49,6 +50,7 @@ _MODULES = {
     "vbsix.runs.loop": ["Interrupted"],
     "vbsix.show.drawing": ["Drawing", "draw_world"],
     "vbsix.show.searching": ["Search", "search_programs"],
+    "vbsix.trained": ["Progress", "TrainedRun", "TrainedSweep"],
     "vbsix.utilities.errors": [
         "InvalidData",
         "InvalidDomain",

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vbsix.cluster.connection import LOCAL, Cluster, choose_cluster, connected
 from vbsix.cluster.sweep import require_trainable, train_sweep_on
-from vbsix.config import presets
 from vbsix.config.choosing import choose_config, continue_config
-from vbsix.config.schema import Config
 from vbsix.data.dataset import SYNTHETIC, Dataset
 from vbsix.data.words import UtteranceVectors, Words
 from vbsix.domains.base import Domain
 from vbsix.domains.registry import as_domain
-from vbsix.evaluation.accuracy import Accuracies
 from vbsix.evaluation.report import Report, report
 from vbsix.parsing.continuing import Source, open_source
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
 from vbsix.runs.beginning import begin_training
-from vbsix.runs.display import create_display, stop_on_interrupt
 from vbsix.runs.finish import measure_run, train_to_end
 from vbsix.runs.folder import Run, is_staged, is_teaching, new_folder, reopen_run
-from vbsix.runs.loop import Observer
-from vbsix.runs.metrics import Row, read_metrics
 from vbsix.runs.stages import train_stages
 from vbsix.runs.sweep import (
     Sweep,
@@ -45,72 +34,10 @@ from vbsix.runs.sweep import (
     train_sweep,
 )
 from vbsix.runs.teaching import FOLDS, train_teaching
+from vbsix.trained import Callback, TrainedRun, TrainedSweep, watch
 from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_json
 from vbsix.utilities.jax_settings import prepare_jax
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback is given."""
-
-    step: int
-    steps: int
-    """The last step of the run."""
-    metrics: Sequence[Row] = ()
-    """A row for each seed, at the steps at which metrics are written."""
-    accuracies: Accuracies = field(default_factory=dict)
-    """By split, number of utterances and seed, at the steps at which the run is evaluated."""
-
-
-Callback = Callable[[Progress], Any]
-"""Called with every row of metrics and every evaluation; returning True stops the run, which can be resumed."""
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedRun:
-    """A run that has ended.
-
-    Attributes:
-        folder: where everything is: checkpoints, `metrics.jsonl`, TensorBoard events, `result.json`.
-        config: all settings.
-        result: what `result.json` holds: accuracies, spurious shares, hardware.
-    """
-
-    folder: Path
-    config: Config
-    result: Mapping[str, Any]
-    domain: Domain
-    words: Words | None = None
-
-    def __repr__(self) -> str:
-        config = self.config
-        return f"<run of {config.domain}: {presets.full_name(config)}, {config.training.steps} steps, in {self.folder}>"
-
-    def _repr_html_(self) -> str:
-        from vbsix.show.notebook import run_html
-
-        return run_html(self.folder, self.config, self.result, self.metrics)
-
-    @property
-    def accuracy(self) -> Accuracies:
-        """After the last step, by split, number of utterances and seed."""
-        return self.result["accuracy"]
-
-    @property
-    def metrics(self) -> list[Row]:
-        """The rows of `metrics.jsonl`."""
-        return read_metrics(self.folder / "metrics.jsonl")
-
-    @cached_property
-    def parser(self) -> Parser:
-        """The parser of the seed that is best on dev, at its best step."""
-        return load(self.folder, best=True, domain=self.domain, words=self.words)
-
-    @cached_property
-    def ensemble(self) -> Parser:
-        """All seeds, each at its best step, as one parser."""
-        return load(self.folder, best=True, ensemble=True, domain=self.domain, words=self.words)
 
 
 def train(
@@ -186,7 +113,7 @@ def train(
         folds=folds,
         rounds=rounds,
         student_stages=student_stages,
-        observe=lambda runs, _: _watch(runs, None, progress),
+        observe=lambda runs, _: watch(runs, None, progress),
     )
     if begun is not None:
         return _finish(*begun, words, callback, progress)
@@ -218,30 +145,6 @@ def _plan(
     if not numbers:
         raise VbsixError("seeds: expected at least one seed.")
     return Run(Path(out) if out else new_folder(chosen), chosen, numbers, source)
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedSweep:
-    """A sweep that has ended.
-
-    Attributes:
-        folder: where everything is; each run has a folder of its own inside.
-        runs: the runs that ended well, by their names, such as `learning_rate=0.001,fold=2`.
-        failed: why the others failed.
-        mean_over_folds: with cross-validation, accuracies after the last step, by split, number of utterances and seed.
-            Each is the mean over folds, each of which counts the same.
-    """
-
-    folder: Path
-    runs: Mapping[str, TrainedRun]
-    failed: Mapping[str, VbsixError]
-    mean_over_folds: Mapping[str, Accuracies]
-
-    @cached_property
-    def ensemble(self) -> Parser:
-        """All seeds of all runs, each at its best step, as one parser."""
-        first = next(iter(self.runs.values()))
-        return load(self.folder, best=True, ensemble=True, domain=first.domain, words=first.words)
 
 
 def sweep(
@@ -318,7 +221,7 @@ def _finish_sweep(
     if cluster:
         failed = train_sweep_on(cluster, planned, quiet=not progress)
     else:
-        failed = train_sweep(planned, lambda runs, _: _watch(runs, None, progress), language, words)
+        failed = train_sweep(planned, lambda runs, _: watch(runs, None, progress), language, words)
     domain = language or as_domain(planned.runs[0].config.domain)
     trained = {
         run.folder.name: TrainedRun(run.folder, run.config, read_json(run.folder / "result.json"), domain, words)
@@ -396,7 +299,7 @@ def evaluate(
 
 
 def _finish(run: Run, dataset: Dataset, words: Words | None, callback: Callback | None, progress: bool) -> TrainedRun:
-    with _watch([run], callback, progress) as observer:
+    with watch([run], callback, progress) as observer:
         trained = train_to_end(run, dataset, observer)
     return TrainedRun(run.folder, run.config, measure_run(run, dataset, trained).result, dataset.domain, words)
 
@@ -405,7 +308,7 @@ def _finish_stages(
     folder: Path, language: Domain | None, words: Words | None, callback: Callback | None, progress: bool
 ) -> TrainedRun:
     """The last stage, trained to its end."""
-    ended = train_stages(folder, lambda run, *_: _watch([run], callback, progress), language, words)
+    ended = train_stages(folder, lambda run, *_: watch([run], callback, progress), language, words)
     return TrainedRun(ended.run.folder, ended.run.config, ended.measured.result, ended.dataset.domain, words)
 
 
@@ -415,39 +318,9 @@ def _finish_teaching(
     """The student's last stage, trained to its end."""
     ended = train_teaching(
         folder,
-        lambda runs, _: _watch(runs, None, progress),
-        lambda run, *_: _watch([run], callback, progress),
+        lambda runs, _: watch(runs, None, progress),
+        lambda run, *_: watch([run], callback, progress),
         language,
         words,
     )
     return TrainedRun(ended.run.folder, ended.run.config, ended.measured.result, ended.dataset.domain, words)
-
-
-@contextmanager
-def _watch(runs: Sequence[Run], callback: Callback | None, progress: bool) -> Iterator[Observer]:
-    display = create_display(runs, quiet=not progress)
-    with stop_on_interrupt(display), display:
-        yield _Calling(display, callback, runs[0].config.training.steps) if callback else display
-
-
-class _Calling:
-    """A display that also calls a function."""
-
-    def __init__(self, display: Observer, callback: Callback, steps: int):
-        self.display, self.callback, self.steps, self.stopping = display, callback, steps, False
-        self.on_progress, self.on_message = display.on_progress, display.on_message
-
-    def on_metrics(self, step: int, rows: Sequence[Row], steps_per_second: float) -> None:
-        self.display.on_metrics(step, rows, steps_per_second)
-        self._call(Progress(step, self.steps, metrics=rows))
-
-    def on_evaluation(self, step: int, accuracies: Accuracies) -> None:
-        self.display.on_evaluation(step, accuracies)
-        self._call(Progress(step, self.steps, accuracies=accuracies))
-
-    def wants_to_stop(self) -> bool:
-        return self.stopping or self.display.wants_to_stop()
-
-    def _call(self, progress: Progress) -> None:
-        wish = self.callback(progress)
-        self.stopping = (isinstance(wish, bool | np.bool_) and bool(wish)) or self.stopping

@@ -4,12 +4,14 @@ import dataclasses
 import itertools
 import tomllib
 from functools import reduce
+from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vbsix.config.choosing import choose_config
 from vbsix.config.presets import (
     DEFAULT_METHOD,
     METHODS,
@@ -241,6 +243,17 @@ def test_a_wrong_key_in_a_file_is_told_with_the_nearest(tmp_path):
     (tmp_path / "config.toml").write_text("[search]\nbeans = 3")
     with pytest.raises(VbsixError, match=r"unknown setting 'search\.beans'\. Did you mean 'search\.beam'\?"):
         override(Config(), read_toml(tmp_path / "config.toml"))
+
+
+def test_relative_paths_in_a_file_do_not_depend_on_the_folder_later(tmp_path, monkeypatch):
+    """The run may be resumed from another folder."""
+    (tmp_path / "some.vec").write_text("red 1 2 3\n")
+    (tmp_path / "run.toml").write_text('[data]\nvectors = "some.vec"\ndev_file = "dev.jsonl"\n')
+    monkeypatch.chdir(tmp_path)
+    config = choose_config("tangrams", "examples.jsonl", None, None, None, Path("run.toml"), {})
+    assert config.data.vectors == str(tmp_path / "some.vec")
+    assert config.data.dev_file == str(tmp_path / "dev.jsonl")
+    assert config.network.word == 3
 
 
 def test_a_config_that_is_not_its_preset_says_so():

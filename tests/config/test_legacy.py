@@ -12,7 +12,7 @@ from safetensors import safe_open
 
 import vbsix
 from vbsix.config.legacy import METHODS, read_config
-from vbsix.config.presets import RECIPES, preset
+from vbsix.config.presets import RECIPES, STAGES, preset
 from vbsix.config.schema import Config, override
 from vbsix.utilities.errors import VbsixError
 
@@ -25,6 +25,11 @@ SECOND_STAGE = {
     "run.evaluate_every": 1000,
 }
 """What was changed when the model of tangrams was continued with context."""
+
+
+def last_stage(schedule: str) -> dict[str, object]:
+    """What the last stage of a schedule changes; each stage has the settings of those before."""
+    return {name: value for stage in STAGES[schedule] for name, value in stage.items()}
 
 
 @pytest.fixture
@@ -42,8 +47,8 @@ def test_a_config_of_0_1_is_that_of_the_same_method_now(saved):
 @pytest.mark.parametrize(
     ("domain", "method", "variant", "changes"),
     [
-        ("alchemy", "vbsix", "oov-words+init-0.1", {}),
-        ("scene", "execution-only", "beam-256+oov-words", {}),
+        ("alchemy", "execution-only", "oov-words+init-0.1", last_stage("student")),
+        ("scene", "execution-only", "oov-words+init-0.1", last_stage("student-symmetry")),
         ("tangrams", "vbsix", "oov-words", SECOND_STAGE),
     ],
 )

@@ -32,7 +32,7 @@ from vbsix.evaluation.spurious import is_spurious
 from vbsix.models.ensemble import Ensemble
 from vbsix.parsing.loading import make_ensemble, make_parser
 from vbsix.runs.folder import Run, create_run, open_run
-from vbsix.runs.identity import Behaviour, domain_of
+from vbsix.runs.identity import Behaviour, behave, domain_of, read_identity
 from vbsix.runs.loop import _advise
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.training.chunk import create_learners
@@ -429,6 +429,13 @@ def test_a_run_or_a_model_whose_language_does_other_things_is_warned_of(tmp_path
     assert b"contexts" not in (tmp_path / "model.safetensors").read_bytes()
 
 
+def test_several_programs_from_a_context_notice_rarer_differences():
+    seldom = type("Sums", (Sums,), {"denotation": lambda self, state: 99 if state[0] == 3 else state[0]})
+    domain, changed = PythonDomain(Sums), PythonDomain(seldom)
+    assert behave(domain, ["0"], walks=1) == behave(changed, ["0"], walks=1)
+    assert behave(domain, ["0"]) != behave(changed, ["0"])
+
+
 @pytest.mark.parametrize("contexts", [["1"] * 200_000, ["1" * 2001]], ids=["many", "long"])
 def test_a_model_with_too_many_or_too_long_contexts_is_refused(tmp_path, contexts):
     domain = PythonDomain(Sums)
@@ -444,6 +451,12 @@ def test_a_model_with_too_many_or_too_long_contexts_is_refused(tmp_path, context
         vbsix.load(tmp_path / "model.safetensors", domain=PythonDomain(Untouched))
 
 
+@pytest.mark.parametrize("walks", [0, -1, 9, 10**9, float("inf"), 2.5, "8", None])
+def test_a_number_of_programs_that_nobody_recorded_is_refused(walks):
+    with pytest.raises(ValueError, match="programs for each"):
+        read_identity({"behaviour": {"contexts": ["1"], "digest": "0", "walks": walks}})
+
+
 def test_what_cannot_be_known_is_not_called_correct():
     assert is_spurious([True]) is None, "a single command has no world in between"
     assert is_spurious([False, True]) is True
@@ -454,7 +467,7 @@ def test_advice_for_json_lines_can_be_followed():
     assert "data.lengths" in _advise(tiny_config(data__lengths=(1, 2)), 500)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_in_a_fresh_process_an_unknown_sentence_is_not_certain(tmp_path):
     """From a run's folder, as a user would: five unknown words leave a parser that learned little unsure."""
     (tmp_path / "own.py").write_text(inspect.getsource(Sums))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vbsix import VbsixError, get_domain, register_domain
+from vbsix import VbsixError, available_domains, get_domain, register_domain
 from vbsix.domains import registry
 from vbsix.domains.registry import as_domain, import_domain, origin_of
 
@@ -116,3 +116,8 @@ def test_what_a_module_has_registered_itself_is_taken(here):
     domain = import_domain("clicks:Known")
     assert domain is get_domain("known")
     assert origin_of("known") == "clicks:Known"
+
+
+def test_a_domain_that_needs_files_is_never_among_those_that_need_none(here):
+    get_domain("sail")
+    assert "sail" not in available_domains()

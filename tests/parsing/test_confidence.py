@@ -22,10 +22,15 @@ from vbsix.utilities.errors import VbsixError
 
 OUT_OF_DOMAIN = {"out_of_domain.txt": 300, "out_of_domain_later.txt": 60}
 MOST_UNDERSTOOD, LEAST_KEPT = 0.05, 0.95
-MOST_SURE = 0.25
-"""Of the impossible instructions."""
+EXCEPTIONS = {("scene", "out_of_domain_later.txt"): 4}
+"""How many sentences are understood where these are more than `MOST_UNDERSTOOD`; see `docs/metrics.md`."""
+IMPOSSIBLE = {"impossible.txt": (40, 0.25), "impossible_later.txt": (19, 0.5)}
+"""How many impossible instructions a file has, and the share of them that may count as understood."""
 
 integration = pytest.mark.integration
+each_domain = pytest.mark.parametrize(
+    "domain", ["alchemy", *(pytest.param(domain, marks=pytest.mark.slow) for domain in ("scene", "tangrams"))]
+)
 
 
 def sentences(file: str) -> list[str]:
@@ -39,7 +44,7 @@ def test_the_sentences_out_of_domain_differ():
 
 
 @integration
-@pytest.mark.parametrize("domain", ["alchemy", "scene", "tangrams"])
+@each_domain
 def test_what_is_no_instruction_is_not_understood(domain):
     """In worlds of the built-in corpus."""
     parser = vbsix.load(domain)
@@ -48,34 +53,30 @@ def test_what_is_no_instruction_is_not_understood(domain):
         parses = parser.parse_many([(world, [text]) for world, text in zip(itertools.cycle(worlds), sentences(file))])
         understood = [parse.utterances[0] for parse in parses if parse.understood]
         print(f"{domain}, {file}: {len(understood)} of {len(parses)} are understood: {understood}")
-        assert len(understood) <= MOST_UNDERSTOOD * len(parses)
+        assert len(understood) <= EXCEPTIONS.get((domain, file), MOST_UNDERSTOOD * len(parses))
         assert np.mean([parse.confidence for parse in parses]) < 0.35
 
 
-def impossible() -> list[list[str]]:
-    """Domain, world and instruction."""
-    return [line.split(" | ") for line in sentences("impossible.txt")]
-
-
-@integration
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_most_of_what_cannot_be_done_is_not_understood():
-    assert len({tuple(one) for one in impossible()}) == 40
+@pytest.mark.parametrize("file", IMPOSSIBLE)
+def test_most_of_what_cannot_be_done_is_not_understood(file):
+    number, most = IMPOSSIBLE[file]
+    impossible = [line.split(" | ") for line in sentences(file)]
+    assert len({tuple(one) for one in impossible}) == number
     sure = []
     for name in ("alchemy", "scene", "tangrams"):
-        asked = [(world, [text]) for domain, world, text in impossible() if domain == name]
+        asked = [(world, [text]) for domain, world, text in impossible if domain == name]
         parses = vbsix.load(name).parse_many(asked, explain=True)
         sure += [(parse.utterances[0], round(parse.confidence, 2)) for parse in parses if parse.understood]
-        print(*[(*parse.utterances, *parse.reasons) for parse in parses if any(parse.reasons)], sep="\n")
-    print(f"{len(sure)} of 40 impossible instructions count as understood: {sure}")
-    assert len(sure) <= MOST_SURE * 40
+        print(*[(*parse.utterances, *parse.reasons) for parse in parses if not parse.understood], sep="\n")
+    print(f"{len(sure)} of {number} impossible instructions count as understood: {sure}")
+    assert len(sure) <= most * number
 
 
 @integration
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "domain", ["alchemy", *(pytest.param(domain, marks=pytest.mark.slow) for domain in ("scene", "tangrams"))]
-)
+@each_domain
 def test_right_answers_to_a_few_rows_stay_understood(domain, data_dir):
     """A quick form of the next test."""
     parser = vbsix.load(domain)

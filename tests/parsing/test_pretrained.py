@@ -56,6 +56,7 @@ def test_what_lies_in_the_folder_goes_before_a_model_of_that_name(tmp_path, monk
         vbsix.load("tangrams")
 
 
+@pytest.mark.slow
 def test_what_is_compiled_from_python_is_kept_on_disk(tmp_path):
     """Without the command line, and without a folder that JAX was told of."""
     parse = "vbsix.load('tangrams').parse('1:0 2:3', ['remove the first figure'])"

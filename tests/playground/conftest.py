@@ -58,14 +58,16 @@ def serve(models: Mapping[str, Model], feedback: Path | None = None) -> Iterator
             world = str(random_rows(model.domain)[0].row.worlds[0])
             answer_parse(model, ParseRequest(model=model.name, world=world, utterances=["swap the first two"]))
         with listen("127.0.0.1", 0) as listener:
-            served = uvicorn.Server(uvicorn.Config(create_app(models, feedback=feedback), log_config=None))
+            app = create_app(models, feedback=feedback)
+            served = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=3))
             thread = threading.Thread(target=served.run, kwargs={"sockets": [listener]})
             thread.start()
             while not served.started:
                 time.sleep(0.01)
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
             served.should_exit = True
-            thread.join()
+            thread.join(timeout=60)
+            assert not thread.is_alive(), "the server did not stop"
 
 
 @pytest.fixture(scope="session")

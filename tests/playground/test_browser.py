@@ -306,6 +306,9 @@ def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
     intro = page.locator("#intro")
     expect(intro).to_contain_text("Type in plain English what should happen")
     expect(intro).to_contain_text("Up to five figures stand in a row")
+    lead, others = page.locator(".lead"), page.locator("#intro p:not(.lead), .quiet, label")
+    sizes = [float(one.evaluate("one => parseFloat(getComputedStyle(one).fontSize)")) for one in [lead, *others.all()]]
+    assert sizes[0] > max(sizes[1:])  # it is read first
     about = "Share of right outcomes: 60% after 1 instruction, on generated sentences"
     expect(page.locator("#about-model")).to_contain_text(about)
     expect(page.locator("#model option").first).to_have_text(f"{MODEL} (60% right after 1 generated instruction)")
@@ -330,6 +333,7 @@ def test_the_first_screen_has_the_world_and_the_line_to_type_in(page, width, hei
         page.evaluate("scrollTo(0, 0)")
         for part in (page.locator("#stage svg"), page.get_by_label("Instruction 1", exact=True)):
             expect(part).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width  # however long the names of models are
 
 
 @pytest.mark.parametrize("view", ["play", "search", "compare", "docs"])
@@ -466,7 +470,7 @@ def test_corrections_are_saved(page):
     wanted = page.get_by_label("Right world as text").input_value()
     page.get_by_role("button", name="Save this world").click()
     expect(form).to_contain_text("Saved. The file has 1 example.")
-    assert saved == [{"model": MODEL, "world": ROW, "utterances": SAID[:1], "target": wanted}]
+    assert saved == [{"model": MODEL, "context": ROW, "instructions": SAID[:1], "target": wanted}]
 
 
 def test_a_drawn_search_zooms_moves_and_follows(page):
@@ -732,7 +736,7 @@ def test_a_comparison_shows_what_is_ready_first(page, ask):
 
     def answer(route) -> None:
         asked = json.loads(route.request.post_data)
-        if asked["model"] == OTHER and asked["utterances"] and not ready.is_set():
+        if asked["model"] == OTHER and asked["instructions"] and not ready.is_set():
             refused.append(asked)
             route.fulfill(status=503, headers={"Retry-After": "1"}, json={"detail": "being prepared"})
         else:
@@ -855,7 +859,7 @@ def test_a_slow_server_is_asked_one_question_at_a_time(page, ask, monkeypatch, v
     def begin(request) -> None:
         if "explain" in request.url:
             return
-        said = json.loads(request.post_data)["utterances"]
+        said = json.loads(request.post_data)["instructions"]
         wrong.extend(one for one in waiting.values() if one != said)
         asked.append(said)
         waiting[request] = said

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from vbsix.reproduction.page import fill_page
 from vbsix.reproduction.runs import Result, System, plan
-from vbsix.reproduction.summary import accuracy_on_test, best_tested, draw_summary
+from vbsix.reproduction.summary import accuracy_on_test, best_rows, best_tested, draw_summary
 from vbsix.runs.folder import Run
 
 
@@ -57,5 +57,24 @@ def test_a_domain_has_a_bar_for_each_accuracy_that_is_known(tmp_path):
 def test_without_a_run_measured_on_test_the_page_has_no_figure(tmp_path):
     page = "<!-- summary -->\n<!-- end -->"
     run = planned(tmp_path, "vbsix")
-    assert "No run of these has ended yet." in fill_page(page, {run: measured(0.3)}, {})
-    assert "](figures/summary.svg)" in fill_page(page, {run: measured(0.3, [0.5, 0.7])}, {})
+    assert "No run of these has ended yet." in fill_page(page, {run: measured(0.3)}, {}, {})
+    assert "](figures/summary.svg)" in fill_page(page, {run: measured(0.3, [0.5, 0.7])}, {}, {})
+
+
+def test_the_table_has_a_row_for_the_best_run_of_each_domain(tmp_path):
+    results = {
+        planned(tmp_path, "vbsix"): measured(0.3, [0.5, 0.7]),
+        planned(tmp_path, "execution-only", "beam-256"): measured(0.4, [0.7, 0.8], ensemble=0.9),
+        planned(tmp_path, "mml", domain="scene"): {**measured(0.7, best=[0.25, 0.25]), "schedule": "context"},
+    }
+    assert best_rows(results) == [
+        ["scene", "`mml`, `context`", "25.0 ± 0.0 (best step)", "-", "28.2 ± 20.7", "-3.2"],
+        ["alchemy", "`execution-only`, `beam-256`", "75.0 ± 7.1", "90.0", "64.8 ± 1.5", "+10.2"],
+    ]
+    page = "<!-- best -->\n<!-- end -->"
+    alchemy, scene = (
+        {run: found for run, found in results.items() if run.config.domain == name} for name in ("alchemy", "scene")
+    )
+    filled = fill_page(page, alchemy, {}, scene)
+    assert "| scene | `mml`, `context` |" in filled and "| alchemy | `execution-only`, `beam-256` |" in filled
+    assert "No run of these has ended yet." in fill_page(page, {}, {}, {})

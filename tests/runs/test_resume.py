@@ -164,6 +164,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_continues_as_if_it_was_not(tmp_path, left_alone):
     """The run ends in this process, where all is compiled: it does not matter either which process it is."""
     command = [sys.executable, "-c", KILLS_ITSELF, "train", "--quiet", *LOOP_ARGUMENTS, f"--out={tmp_path / 'run'}"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training.tiny import LOOP_CONFIG, LOOP_SEEDS, Watcher, outcome
+from training.tiny import LOOP_CONFIG, LOOP_SEEDS, SECOND_STAGE, Watcher, outcome
 
 from vbsix.config.choosing import choose_stages
 from vbsix.config.presets import STAGES, preset
@@ -26,7 +26,6 @@ from vbsix.utilities.errors import VbsixError
 from vbsix.utilities.files import read_tensors
 
 ROOT = Path(__file__).parents[2]
-SECOND = {"network.context": 4, "training.steps": 4, "training.critic": False, "training.learning_rate": 0.01}
 
 
 def begin(folder, *stages):
@@ -50,7 +49,7 @@ def go_on(folder, stop_at: tuple[int, int] | None = None) -> dict[int, Watcher]:
 @pytest.fixture(scope="module")
 def left_alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stages") / "alone"
-    begin(folder, {}, SECOND)
+    begin(folder, {}, SECOND_STAGE)
     return folder, go_on(folder)
 
 
@@ -116,7 +115,7 @@ def test_the_folder_stands_for_its_last_stage(left_alone, tmp_path):
 )
 def test_stages_that_were_stopped_continue_as_if_they_were_not(left_alone, tmp_path, stops):
     folder = tmp_path / "cut"
-    begin(folder, {}, SECOND)
+    begin(folder, {}, SECOND_STAGE)
     for stop in stops:
         with pytest.raises(Interrupted, match=f"Continue with: vbsix train --resume {folder}$"):
             go_on(folder, stop)

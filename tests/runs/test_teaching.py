@@ -252,7 +252,7 @@ def test_a_run_learns_from_the_seeds_of_another(taught, tmp_path):
         begin_training(run, SUMS, None, None, teachers=tmp_path / "teacher", **NOTHING_ELSE)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_language_that_remembers_where_teaches_that_of_the_paper(tmp_path, monkeypatch):
     """Their worlds are the same, their states are not. The beam is wide, for the teacher has learned nothing."""
     monkeypatch.setattr("vbsix.runs.teachers.BEAM", 2000)

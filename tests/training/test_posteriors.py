@@ -12,10 +12,14 @@ import pytest
 from reference.comparison import quick_jit
 
 from vbsix import Domain
+from vbsix.config.schema import Config, override
+from vbsix.config.variation import with_inputs
 from vbsix.data.examples import Waypoints
 from vbsix.search import Problem, SearchConfig, search_graph
 from vbsix.search.beam import CORRECT, DEAD_END
 from vbsix.training.forward_backward import forward_backward, tempered_paths
+from vbsix.training.mml import correct_paths
+from vbsix.training.objective import Context
 
 MOST, INSTRUCTIONS, TARGET = 3, 2, 4
 STEPS = {"one": 1, "two": 2, "end": 0}
@@ -126,6 +130,25 @@ def test_an_exponent_that_only_the_program_knows_is_the_same():
         np.testing.assert_allclose(
             quick_jit(tempered_paths)(graph, None, jnp.float32(exponent)).posterior, known, atol=1e-6
         )
+
+
+@pytest.mark.parametrize(("step", "exponent"), [(0, 0.0), (25, 0.5), (99, 1.98), (100, 2.0), (1000, 2.0)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_exponent_rises_to_beta(step, exponent, compiled):
+    """Also if only the compiled program knows over how many steps."""
+    graph, config = search(None), override(Config(), {"training.beta": 2.0, "training.beta_steps": 100})
+    if compiled:
+        config = with_inputs(config, {"training.beta_steps": jnp.int32(100)})
+    context = Context(*[None] * len(Context._fields))._replace(config=config, step=jnp.int32(step))
+    np.testing.assert_allclose(
+        correct_paths(context, graph).posterior, tempered_paths(graph, None, exponent).posterior, atol=1e-6
+    )
+
+
+def test_an_exponent_that_does_not_rise_is_beta_from_the_first_step():
+    for config in (Config(), with_inputs(Config(), {"training.beta_steps": jnp.int32(0)})):
+        context = Context(*[None] * len(Context._fields))._replace(config=config, step=jnp.int32(0))
+        assert context.beta == 1.0
 
 
 def test_another_policy_s_posterior_is_tempered_too():

@@ -106,11 +106,13 @@ def explains(domain: str, program: list[str], row: Row) -> bool:
     return rejected_at is None and trace[-1].world == row.worlds[1]
 
 
+@pytest.mark.integration
 def test_a_batch_without_a_hit_changes_nothing():
     before, after, _ = chunk("vbsix", UNREACHABLE, 5)
     assert not changed(before, after)
 
 
+@pytest.mark.integration
 def test_the_published_recipe_updates_the_critic_on_a_batch_without_a_hit():
     """On negatives, as in Algorithm 2; the policy, and its optimiser's state, stay as they are."""
     before, after, _ = chunk("vbsix", UNREACHABLE, 5, "published")
@@ -151,12 +153,14 @@ def test_reinforce_and_objectives_that_do_not_measure_hits_update_on_every_batch
         assert changed(old.policy, new.policy) and changed(old.critic, new.critic)
 
 
+@pytest.mark.integration
 def test_both_networks_are_updated_on_a_batch_with_a_hit():
     before, after, _ = chunk("vbsix", REMOVE, 40, "published")
     for old, new in zip(before[:2], after[:2], strict=True):
         assert changed(old.policy, new.policy) and changed(old.critic, new.critic)
 
 
+@pytest.mark.integration
 def test_of_the_longest_examples_is_what_is_of_them_alone():
     config = tiny_config("execution-only", search__beam=96)
     words = random_words(REMOVE.instructions, config.network.word)

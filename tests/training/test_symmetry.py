@@ -237,7 +237,7 @@ def test_what_cannot_be_permuted_is_refused(tmp_path):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("symmetry", [False, True])
+@pytest.mark.parametrize("symmetry", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_colour_never_seen_in_training_is_learned_from_the_others(tmp_path, symmetry):
     """All training examples are red. Where constants are permuted, that teaches what blue means, too."""
 

@@ -33,6 +33,10 @@ LOOP_SETTINGS = SETTINGS | {
 LOOP_CONFIG = override(tiny_config(), LOOP_SETTINGS)
 """All tests of whole runs have these settings and seeds, so that a process compiles them once."""
 LOOP_SEEDS = (0, 1)
+REINFORCE_SETTINGS = LOOP_SETTINGS | {"training.baseline": 0.1, "training.learning_rate": 0.005}
+"""For whole runs with the method that compiles fastest."""
+SECOND_STAGE = {"network.context": 4, "training.steps": 4, "training.critic": False, "training.learning_rate": 0.01}
+"""What changes in a run with `LOOP_CONFIG` that is continued with context."""
 
 
 def to_arguments(settings: Mapping[str, Any]) -> list[str]:

@@ -91,12 +91,14 @@ def evaluate(
     if predictions:
         _write_predictions(predictions, names, by_seed)
     found, most, words = report(by_seed), parsers[0].config.data.max_words, parsers[0].words
+    share = share_cut(rows, most, words)
     if as_json:
-        cut = {"max_words": most, "cut": share_cut(rows, most, words)}
+        cut = {"max_words": most, "cut": share}
         typer.echo(json.dumps({"format": 1, "split": split, "seeds": names, **cut, **asdict(found)}))
     else:
         _print_report(found, names, split)
-        typer.echo(describe_cut({split: rows}, most, words))
+        if described := describe_cut({split: share}, most, words):
+            typer.echo(described)
 
 
 def _name(seed: int | list[int]) -> int | str:

@@ -69,7 +69,9 @@ def serve(
         own = own_domain(domain)
         prepared = Preparation()
         app = create_app(prepared, hosts=hosts, feedback=feedback)
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_keep_alive=30))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_config=None, timeout_keep_alive=30, timeout_graceful_shutdown=3)
+        )
         try:
             tell = functools.partial(typer.echo, err=True)
             prepared.start(lambda: loading.load_models(paths, own), tell, lambda: setattr(server, "should_exit", True))

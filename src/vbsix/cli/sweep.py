@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 from vbsix.cli.stopping import exit_when_stopped
-from vbsix.data.examples import Row
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.evaluation.accuracy import Accuracies
@@ -91,11 +90,12 @@ def evaluate_sweep(
     from vbsix.data.dataset import describe_cut, share_cut
     from vbsix.parsing.evaluation import read_split
 
-    def cut(run: Run) -> tuple[Sequence[Row], int, Words]:
-        """What tells how many instructions are not read to their end."""
+    def cut(run: Run) -> tuple[float, int, Words]:
+        """The share of instructions that are not read to their end, and what it follows from."""
         language = domain_of(run.config, run.folder, domain, run.identity)
         rows = read_split(language, run.config, data or run.source, split, own=data is None)
-        return rows, run.config.data.max_words, open_words(run.folder)
+        most, words = run.config.data.max_words, open_words(run.folder)
+        return share_cut(rows, most, words), most, words
 
     reports = [evaluate(run.folder, data, split, best=best, ensemble=ensemble, domain=domain) for run in sweep.good]
     both = list(zip(sweep.good, reports, strict=True))
@@ -105,8 +105,9 @@ def evaluate_sweep(
         Console(highlight=False, markup=False).print(table)
         named: dict[str, list[str]] = {}
         for run in sweep.good:
-            rows, most, words = cut(run)
-            named.setdefault(describe_cut({split: rows}, most, words), []).append(run.folder.name)
+            share, most, words = cut(run)
+            if described := describe_cut({split: share}, most, words):
+                named.setdefault(described, []).append(run.folder.name)
         for line, names in named.items():
             typer.echo(line if len(named) == 1 else f"{'; '.join(names)}: {line}")
         return
@@ -114,7 +115,7 @@ def evaluate_sweep(
         run.folder.name: {
             "seeds": ["+".join(map(str, run.seeds))] if ensemble else run.seeds,
             "max_words": run.config.data.max_words,
-            "cut": share_cut(*cut(run)),
+            "cut": cut(run)[0],
             **asdict(found),
         }
         for run, found in both

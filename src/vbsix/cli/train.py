@@ -91,8 +91,9 @@ def train(
         typer.Option(
             metavar="FILE|NAME",
             help="Train in stages, each of which continues the one before: a TOML file with a table [[stages]] of "
-            "settings for each; context, a stage without context and one with it; teachers or student, for "
-            "--rounds; or a schedule of our results: tangrams-context, tangrams-large, scene-context.",
+            "settings for each; context, a stage without context and one with it; teachers, student or "
+            "student-symmetry, for --rounds; or a schedule of our results: tangrams-context, "
+            "tangrams-large, scene-context.",
         ),
     ] = None,
     vary: Annotated[

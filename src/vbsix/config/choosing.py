@@ -50,9 +50,11 @@ def choose_config(
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
-    if own.get("data.vectors") and "network.word" not in {**given, **own}:
-        own["network.word"] = vector_size(Path(own["data.vectors"])) or preset.network.word
-    return require_sense(override(preset, {**given, **own, **_resolved(own)}))
+    chosen = override(preset, {**given, **own, **_resolved({**given, **own})})
+    if "network.word" not in {**given, **own}:
+        size = vector_size(Path(chosen.data.vectors)) if chosen.data.vectors else None
+        chosen = override(chosen, {"network.word": size or preset.network.word})
+    return require_sense(chosen)
 
 
 def _resolved(settings: Mapping[str, Any]) -> dict[str, str]:

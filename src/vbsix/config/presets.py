@@ -104,6 +104,31 @@ CONTEXT_STAGE: Settings = {
     "training.decay_share": 0.5,
     "training.steps": 6000,
 }
+STUDENT: Settings = {
+    "search.beam": 32,
+    "search.epsilon": 0.2,
+    "training.critic": False,
+    "training.curriculum_steps": 500,
+    "training.batch": 16,
+    "training.steps": 4000,
+    "training.beta_steps": 2000,
+    "training.decay_share": 0.3,
+    "run.evaluate_every": 1000,
+}
+STUDENT_WITH_CONTEXT: Settings = {
+    "network.context": 64,
+    "search.beam": 16,
+    "search.epsilon": 0.1,
+    "training.beta_steps": 0,
+    "training.curriculum_steps": 0,
+    "training.dropout": 0.1,
+    "training.word_dropout": 0.05,
+    "training.decay_share": 0.5,
+    "training.steps": 3000,
+    "run.evaluate_every": 500,
+}
+"""The stages of those who learn from inferred worlds. Their first examples are first instructions: a suffix of one
+instruction lacks the history, so that "he leaves" would be learned as a spurious program."""
 STAGES: Mapping[str, Sequence[Settings]] = {
     "context": ({}, CONTEXT_STAGE),
     "tangrams-context": ({"training.steps": 10000, "run.evaluate_every": 2000}, CONTEXT_STAGE),
@@ -115,57 +140,35 @@ STAGES: Mapping[str, Sequence[Settings]] = {
         {
             "data.suffixes": True,
             "training.critic": False,
-            "training.curriculum_steps": 2000,
+            "training.curriculum_steps": 1500,
             "training.batch": 32,
-            "training.steps": 2000,
+            "training.steps": 1500,
             "training.decay_share": 0.3,
-            "run.evaluate_every": 1000,
+            "run.evaluate_every": 750,
         },
         {
-            "training.curriculum_steps": 0,
-            "training.batch": 8,
-            "training.steps": 4000,
-            "training.decay_share": 0.4,
-            "run.evaluate_every": 2000,
-        },
-    ),
-    "student": (
-        {
-            "data.suffixes": True,
-            "search.beam": 16,
-            "training.critic": False,
-            "training.curriculum_steps": 1000,
-            "training.batch": 32,
-            "training.steps": 1000,
-            "training.decay_share": 0.3,
-            "run.evaluate_every": 500,
-        },
-        {
-            "data.suffixes": False,
             "training.curriculum_steps": 0,
             "training.batch": 16,
-            "training.decay_share": 0.0,
-            "training.steps": 4000,
-        },
-        {
-            "network.context": 64,
-            "training.dropout": 0.1,
-            "training.word_dropout": 0.05,
-            "training.decay_share": 0.5,
-            "training.steps": 2500,
+            "training.steps": 3500,
+            "training.decay_share": 0.4,
+            "run.evaluate_every": 1750,
         },
     ),
+    "student": (STUDENT, STUDENT_WITH_CONTEXT),
+    "student-symmetry": (STUDENT, {**STUDENT_WITH_CONTEXT, "training.symmetry": True}),
     "scene-context": (
         {"training.steps": 8000, "run.evaluate_every": 1000},
         {"search.beam": 64, "training.policy_states": 512, "training.decay_share": 0.5, "training.steps": 5000},
         {**CONTEXT_STAGE, "training.steps": 3000},
     ),
 }
-"""Named schedules of stages. `context`: the run as it is, then a stage with context. `teachers`: for those who learn
-from targets alone; single instructions first, then all examples. `student`: for those who learn from inferred worlds;
-single instructions first, then all prefixes, then with context. The others made the results in
-`results/staged`, on SCONE: fewer steps without context first; larger batches and a beam of 128; a beam of 64 after a
-wider one."""
+"""Named schedules of stages.
+
+`context`: the run as it is, then a stage with context. `teachers`: for those who learn from targets alone; single
+instructions first, then all examples. `student`: for those who learn from inferred worlds; a flat posterior first, then
+with context. `student-symmetry`: the same, with symmetry in the last stage. The others made results on SCONE: fewer
+steps without context first; larger batches and a beam of 128; a beam of 64 after a wider one.
+"""
 
 PAPER_BY_DOMAIN: Mapping[str, Settings] = {
     "scene": {"training.steps": 22500, "training.value_ranking_start": 5000, "training.baseline": 1e-5},

@@ -119,6 +119,13 @@ class TrainingConfig:
         least=0,
         input_of="step",
     )
+    beta_steps: int = setting(
+        0,
+        "Steps at the start over which the exponent rises from 0 to `beta`: all correct programs count the same at "
+        "first, so that none is preferred only because it was found first.",
+        least=0,
+        input_of="step",
+    )
     length_penalty: float = setting(
         0.0,
         "A preference for short programs: each token of a correct program divides its weight by e to this power. Only "

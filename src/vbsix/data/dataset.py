@@ -333,18 +333,21 @@ def share_cut(rows: Sequence[Row], most: int, words: Words | None = None) -> flo
     return sum(bool(unread(utterance, most)) for utterance in utterances) / len(utterances)
 
 
-def describe_cut(splits: Mapping[str, Sequence[Row]], most: int, words: Words) -> str:
-    """How many of the instructions in each split are not read to their end."""
+def describe_cut(shares: Mapping[str, float], most: int, words: Words) -> str:
+    """Says what `share_cut` gives for each split; empty if all instructions are read to their end."""
+    if not any(shares.values()):
+        return ""
     kind = "vectors" if isinstance(words, UtteranceVectors) else "words"
-    shares = ", ".join(f"{share_cut(rows, most, words):.1%} in {name}" for name, rows in splits.items() if rows)
-    return f"Of the instructions, {shares} have more than {most} {kind}; what comes after that is not read."
+    named = ", ".join(f"{share:.1%} in {name}" for name, share in shares.items())
+    return f"Of the instructions, {named} have more than {most} {kind}; what comes after that is not read."
 
 
 def warn_about_words(dataset: Dataset) -> None:
     """Warns where instructions are not read to their end."""
+    most, words = dataset.max_words, dataset.words
     splits = {"train": dataset.train.rows, **{name: split.rows for name, split in dataset.splits.items()}}
-    if any(share_cut(rows, dataset.max_words, dataset.words) for rows in splits.values() if rows):
-        described = describe_cut(splits, dataset.max_words, dataset.words)
+    shares = {name: share_cut(rows, most, words) for name, rows in splits.items() if rows}
+    if described := describe_cut(shares, most, words):
         _logger.warning("%s --set data.max_words=N reads more.", described)
 
 

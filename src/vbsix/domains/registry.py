@@ -19,7 +19,7 @@ _origins: dict[str, str] = {}
 
 def available_domains() -> tuple[str, ...]:
     """Names that `get_domain` knows, sorted, without those that need files of their own, such as sail."""
-    return tuple(sorted({*BUILT_IN, *_registered}))
+    return tuple(sorted({*BUILT_IN, *_registered} - {*FROM_FILES}))
 
 
 def get_domain(name: str) -> Domain:

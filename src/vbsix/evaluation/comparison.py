@@ -69,7 +69,7 @@ def _difference(first: Float[np.ndarray, "seeds N"], second: Float[np.ndarray, "
 
 
 def _resample_both(first: Float[np.ndarray, "seeds N"], second: Float[np.ndarray, "others N"]) -> Interval:
-    """The 95% percentile interval of the difference. Rows are the same for both runs; seeds are drawn for each."""
+    """The 95% percentile interval of the difference. Rows are the same for both runs; seeds are sampled for each."""
     chance = np.random.default_rng(0)
 
     def draw(count: int, resamples: int = RESAMPLES) -> Float[np.ndarray, "resamples count"]:

@@ -2,8 +2,9 @@
 
 A policy chooses among the tokens that are valid in a world. So it reads an impossible instruction as another one that
 is possible there, often with high confidence. Two things tell that it is impossible. What its words name may be
-missing: a colour, a hat, the fifth figure. Or its usual meaning fails: the instruction is read in other worlds, in
-which most things are possible, and the commands that it has in most of them all fail in its own world.
+missing: a colour, a hat, the fifth figure, a free position, three units. Or its usual meaning fails: the instruction is
+read in other worlds, in which most things are possible, and the commands that it has in most of them all fail in its
+own world.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from vbsix.data.synthetic.corpus import has_corpus
-from vbsix.domains.changes import ALCHEMY_NAMES, NAMES, cells
+from vbsix.domains.changes import ALCHEMY_NAMES, NAMES, cells, units
 from vbsix.domains.execution import execute
 from vbsix.domains.names import base_name
 from vbsix.evaluation.error_analysis import TO_EARLIER, kind_of_reference
@@ -41,12 +42,26 @@ COLOURS = {"black", "gray", "grey", "pink", "white", *NAMES.values(), *ALCHEMY_N
 """Names of colours; each domain lacks some."""
 ORDINALS = {
     word: number
-    for number, words in enumerate(("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th"), start=1)
+    for number, words in enumerate(
+        ("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th", "seventh 7th"), start=1
+    )
     for word in words.split()
 }
+AMOUNTS = {word: number for number, words in enumerate(("two 2", "three 3", "four 4"), 2) for word in words.split()}
 _FIGURE = re.compile(
     rf"\b({'|'.join(ORDINALS)})\b(?! (?:step|move|turn|action|command|instruction|swap|change|time))"
     r"|\b(?:figure|shape|object|item|image|position|place|spot)s? ([1-9])\b"
+)
+_GOAL = re.compile(
+    r"\b(?:appear|arrive|come|enter|goe?|move|step|walk)s?\b(?: (?!(?:and|of|who)\b)[a-z]+){0,4}? (?:at|in|on|to|into) "
+    r"(?:the )?(?:(?:position|place|spot) (?P<number>\d{1,2})|(?=far |\w+ (?:end|side))(?:far )?(?P<end>left|right)"
+    r"(?: end| side)?)$"
+)
+"""A position that somebody is to go to, which ends the instruction: what follows may make it another one."""
+_AMOUNT = re.compile(
+    rf"(?<!into )(?<!it )\b(?P<amount>{'|'.join(AMOUNTS)}) (?:unit|part)s? (?:from|of|out of) (?:the )?"
+    rf"(?:(?P<ordinal>{'|'.join(ORDINALS)}|last) beaker|beaker (?P<number>[1-7])|"
+    r"(?P<colour>[a-z]+) (?:beaker|chemical|one))$"
 )
 _EXCLUDED = re.compile(r"\b(?:not|except|without|instead of|unlike|than)(?: \w+){1,5}")
 """What these words exclude need not be there: `not the red one`."""
@@ -67,13 +82,42 @@ def _missing_person(text: str, before: Sequence[str], after: Sequence[str]) -> s
         letter = _letters(NAMES).get(name)
         if letter and all(person["shirt hat".split().index(what) :][:1] != letter for person in people):
             return f"nobody has {with_article(f'{name} {what}')}"
-    name = _missing_colour(text, NAMES, people)
-    return name and f"nobody wears {name}"
+    if name := _missing_colour(text, NAMES, people):
+        return f"nobody wears {name}"
+    return _missing_room(text, before, after)
+
+
+def _missing_room(text: str, before: Sequence[str], after: Sequence[str]) -> str | None:
+    """Where somebody is to go to, and somebody else stays."""
+    goal = _GOAL.search(text.rstrip(" ."))
+    if not goal:
+        return None
+    position = int(goal["number"]) if goal["number"] else {"left": 1, "right": len(before)}[goal["end"]]
+    if not 1 <= position <= len(before):
+        return f"there is no position {position}"
+    taken = before[position - 1] == after[position - 1] != "__"
+    return f"position {position} is taken" if taken else None
 
 
 def _missing_liquid(text: str, before: Sequence[str], after: Sequence[str]) -> str | None:
-    name = _missing_colour(text, ALCHEMY_NAMES, [*before, *after])
-    return name and f"no beaker holds {name}"
+    if name := _missing_colour(text, ALCHEMY_NAMES, [*before, *after]):
+        return f"no beaker holds {name}"
+    return _missing_units(text, before)
+
+
+def _missing_units(text: str, before: Sequence[str]) -> str | None:
+    """What is to be poured out, and is more than there is."""
+    found = _AMOUNT.search(text.rstrip(" ."))
+    if not found:
+        return None
+    amount, letter = found["amount"], _letters(ALCHEMY_NAMES).get(found["colour"])
+    if letter:
+        enough = any(letter in cell and units(cell) >= AMOUNTS[amount] for cell in before)
+        return None if enough else f"no beaker with {found['colour']} holds {amount} units"
+    if found["colour"]:
+        return None
+    place = ORDINALS.get(found["ordinal"]) or int(found["number"] or len(before))
+    return None if units(before[place - 1]) >= AMOUNTS[amount] else f"beaker {place} holds fewer than {amount} units"
 
 
 def _missing_colour(text: str, names: Mapping[str, str], there: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from vbsix.parsing.parser import Parser
 from vbsix.search.prediction import Parse
 from vbsix.utilities.errors import VbsixError
-from vbsix.utilities.renaming import note_old_name
+from vbsix.utilities.renaming import note_old_fields
 
 
 class Answering(NamedTuple):
@@ -70,9 +70,7 @@ def _check_request(request: Any) -> tuple[Any, list[str]]:
         raise VbsixError('expected an object such as {"context": "...", "instructions": ["..."]}.')
     if not {"context", "world"} & request.keys():
         raise VbsixError('"context" is missing.')
-    for old, new in (("world", "context"), ("utterances", "instructions")):
-        if old in request and new not in request:
-            note_old_name(json.dumps(old), json.dumps(new))
+    note_old_fields(request)
     context = request.get("context", request.get("world"))
     instructions = request.get("instructions", request.get("utterances"))
     if not isinstance(instructions, list) or not all(isinstance(instruction, str) for instruction in instructions):

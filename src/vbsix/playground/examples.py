@@ -1,7 +1,7 @@
 """Examples to click on: instructions with a known outcome, in the style that the built-in models learned, and searches.
 
 The instructions were written for the playground; the searches are rows of the built-in corpus. A test runs them all
-through the built-in models.
+through the built-in models; `docs/scripts/playground_examples.py` finds other searches.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "1:r_ 2:__ 3:__ 4:__ 5:__ 6:__ 7:go 8:__ 9:__ 10:o_",
         ),
         Example(
-            "Trade hats",
-            "1:__ 2:__ 3:br 4:__ 5:__ 6:gy 7:__ 8:__ 9:__ 10:__",
-            ("the man in blue moves to the right of the man in green", "they trade hats"),
-            "1:__ 2:__ 3:__ 4:__ 5:__ 6:gr 7:by 8:__ 9:__ 10:__",
+            "Give a hat",
+            "1:__ 2:__ 3:br 4:__ 5:__ 6:g_ 7:__ 8:__ 9:__ 10:__",
+            (
+                "the man in the blue shirt moves to the right of the man in the green shirt",
+                "he gives his hat to the man in the green shirt",
+            ),
+            "1:__ 2:__ 3:__ 4:__ 5:__ 6:gr 7:b_ 8:__ 9:__ 10:__",
         ),
     ),
     "alchemy": (
@@ -124,7 +127,7 @@ class Guided:
     look: str
 
 
-MERGING = "Merging wins"
+MERGING, CRITIC = "Merging wins", "The critic wins"
 _MERGED = "Only execution space finds a program. Open it as a picture, and look for cards that two arrows lead to."
 GUIDED: Mapping[str, Sequence[Guided]] = {
     "tangrams": (
@@ -144,16 +147,16 @@ GUIDED: Mapping[str, Sequence[Guided]] = {
     "alchemy": (
         Guided(
             MERGING,
-            "1:pppp 2:rr 3:ppp 4:pppp 5:rrrr 6:_ 7:yyy",
+            "1:oooo 2:y 3:oo 4:g 5:yy 6:ro 7:_",
             (
-                "throw out all of beaker 5",
-                "take one part out of the beaker of red liquid",
-                "throw out one part from the beaker used in step 2",
+                "drain first yellow one",
+                "pour out 2 parts of sixth beaker",
+                "pour contents of rightmost orange beaker into beaker with green chemical",
             ),
             (
-                "1:pppp 2:rr 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
-                "1:pppp 2:r 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
-                "1:pppp 2:_ 3:ppp 4:pppp 5:_ 6:_ 7:yyy",
+                "1:oooo 2:_ 3:oo 4:g 5:yy 6:ro 7:_",
+                "1:oooo 2:_ 3:oo 4:g 5:yy 6:_ 7:_",
+                "1:oooo 2:_ 3:_ 4:goo 5:yy 6:_ 7:_",
             ),
             4,
             _MERGED,
@@ -161,7 +164,7 @@ GUIDED: Mapping[str, Sequence[Guided]] = {
     ),
     "tangrams-critic": (
         Guided(
-            "The critic wins",
+            CRITIC,
             "1:2 2:3 3:1 4:0 5:4",
             ("trade shape 2 with third shape", "let it switch places with fourth shape", "then delete shape 2"),
             ("1:2 2:1 3:3 4:0 5:4", "1:2 2:1 3:0 4:3 5:4", "1:2 2:0 3:3 4:4"),

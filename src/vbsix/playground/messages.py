@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from vbsix.playground.searching import MOST_UTTERANCES as MOST_SEARCHED
 from vbsix.show.inspection import SeenIteration, SeenState, SeenTransition
+from vbsix.utilities.renaming import note_old_fields
 
 MOST_UTTERANCES = 10
 READINGS = 8
@@ -26,6 +27,13 @@ INSTRUCTIONS = AliasChoices("instructions", "utterances")
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _note_old_fields(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            note_old_fields(given)
+        return given
 
 
 class ParseRequest(_Strict):

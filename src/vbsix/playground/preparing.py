@@ -8,8 +8,8 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, get_args
 
 from vbsix.data.synthetic.corpus import has_corpus
 from vbsix.domains.names import base_name
@@ -102,22 +102,20 @@ def compile_parses(model: Model, room: int) -> None:
     if has_corpus(model.domain):
         search = _usual_search(model)
         said = (search.utterances * room)[:room]
-        answers.answer_parse(model, ParseRequest(model=model.name, world=search.world, utterances=said, explain=False))
+        answers.answer_parse(model, ParseRequest(**_said(search, said), explain=False))
         _give_back_memory()
 
 
 def compile_searches(models: Mapping[str, Model]) -> None:
-    """Compiles what is asked for less often: longer parses, explanations, attention and searches."""
-    for room in answers.ROOMS[1:]:
-        for model in in_order(models.values()):
-            compile_parses(model, room)
+    """Compiles what is asked for later, what is asked for first first: explanations follow each pause in typing."""
     for model in in_order(models.values()):
         if has_corpus(model.domain):
             search = _usual_search(model)
-            answers.answer_parse(
-                model, ParseRequest(model=model.name, world=search.world, utterances=search.utterances, explain=True)
-            )
+            answers.answer_parse(model, ParseRequest(**_said(search, search.utterances), explain=True))
             _compile_attention(model, search)
+    for room in answers.ROOMS[1:]:
+        for model in in_order(models.values()):
+            compile_parses(model, room)
     usual = [(16, True)]
     rest = [choice for choice in itertools.product(get_args(Beam), (True, False)) if choice not in usual]
     for beam, critic in [*usual, *rest]:
@@ -131,7 +129,7 @@ def compile_searches(models: Mapping[str, Model]) -> None:
 def _compile_attention(model: Model, search: SearchRequest) -> None:
     if not attends(model.parser):
         return
-    said = {"model": model.name, "world": search.world, "utterances": search.utterances}
+    said = _said(search, search.utterances)
     for reading in answers.answer_parse(model, ParseRequest(**said, explain=False)).readings[:1]:
         commands = [" ".join(command.tokens) for command in reading.commands]
         answers.answer_attention(model, AttentionRequest(**said, commands=commands))
@@ -143,10 +141,17 @@ def _give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def _said(search: SearchRequest, instructions: Sequence[str]) -> dict[str, Any]:
+    """Fields of a request about the world of a search, by the names that requests have."""
+    return {"model": search.model, "context": search.world, "instructions": list(instructions)}
+
+
 def _usual_search(model: Model) -> SearchRequest:
     if examples := EXAMPLES.get(base_name(model.domain)):
         one = examples[0]
-        return SearchRequest(model=model.name, world=one.world, target=one.target, utterances=list(one.utterances))
-    row = answers.random_rows(model.domain)[0].row
-    world, target = str(row.worlds[0]), str(row.worlds[-1])
-    return SearchRequest(model=model.name, world=world, target=target, utterances=list(row.utterances))
+        world, target, said = one.world, one.target, one.utterances
+    else:
+        row = answers.random_rows(model.domain)[0].row
+        world, target, said = str(row.worlds[0]), str(row.worlds[-1]), row.utterances
+    given: dict[str, Any] = {"model": model.name, "context": world, "target": target, "instructions": list(said)}
+    return SearchRequest(**given)

@@ -16,7 +16,8 @@ from vbsix.config.presets import changed
 from vbsix.data.dataset import SYNTHETIC
 from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
-from vbsix.reproduction.summary import TITLE, best_tested, draw_summary
+from vbsix.reproduction.summary import COLUMNS as BEST_COLUMNS
+from vbsix.reproduction.summary import TITLE, best_rows, best_runs, draw_summary
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.runs.folder import Run
 from vbsix.show.curves import FORMATS, Summary, as_label, draw_curve, prepare, save
@@ -30,13 +31,14 @@ README = Path("README.md")
 RESULTS = Path("results")
 STAGED = "staged"
 """The folder, inside that of results, of runs in stages."""
-RUNS, SUMMARY = "runs", "summary"
-"""The names of the parts with the list of all runs and with the best runs; that of incomplete runs is `INCOMPLETE`."""
+RUNS, SUMMARY, BEST = "runs", "summary", "best"
+"""The names of the parts with the list of all runs, the figure and the table of the best runs; that of incomplete runs
+is `INCOMPLETE`."""
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the built-in corpus."""
 _TARGETS: Mapping[str, Target] = {**TARGETS, **SHORT}
 _OF_TARGETS = (*_TARGETS, *(target + _EMBEDDED for target in _TARGETS))
-_PARTS = (RUNS, SUMMARY, INCOMPLETE, *_OF_TARGETS)
+_PARTS = (RUNS, SUMMARY, BEST, INCOMPLETE, *_OF_TARGETS)
 
 
 def write_page(folder: Path) -> list[Path]:
@@ -48,10 +50,11 @@ def write_page(folder: Path) -> list[Path]:
         The files written.
     """
     read_page(folder, PAGE, RESULTS)  # says so if the folder is not ours
-    results, incomplete = read_results(folder / RESULTS), read_results(folder / RESULTS / INCOMPLETE)
+    results = read_results(folder / RESULTS)
+    others = read_results(folder / RESULTS / INCOMPLETE), read_results(folder / RESULTS / STAGED)
     files = []
-    others = [path for path in sorted((folder / PAGE).parent.rglob("*.md")) if path != folder / PAGE]
-    for page in (folder / PAGE, *others, folder / README):
+    more = [path for path in sorted((folder / PAGE).parent.rglob("*.md")) if path != folder / PAGE]
+    for page in (folder / PAGE, *more, folder / README):
         text = page.read_text(encoding="utf-8") if page.exists() else ""
         if not (parts := find_parts(text, _PARTS)):
             continue
@@ -61,7 +64,7 @@ def write_page(folder: Path) -> list[Path]:
                 files.append(page.parent / _figure_file(part))
                 files[-1].parent.mkdir(exist_ok=True)
                 save(figure, files[-1])
-        write_bytes(page, fill_page(text, results, incomplete).encode())
+        write_bytes(page, fill_page(text, results, *others).encode())
     return files
 
 
@@ -91,17 +94,22 @@ def read_all_results(folder: Path) -> dict[Run, Result]:
     return read_results(folder) | read_results(folder / STAGED)
 
 
-def fill_page(text: str, results: Mapping[Run, Result], incomplete: Mapping[Run, Result]) -> str:
+def fill_page(
+    text: str, results: Mapping[Run, Result], incomplete: Mapping[Run, Result], staged: Mapping[Run, Result]
+) -> str:
     """The text with the parts between `<!-- TARGET -->` and `<!-- end -->` replaced.
 
     `<!-- TARGET synthetic -->` is of runs on the built-in corpus, `<!-- runs -->` the list of all runs, `<!--
-    incomplete -->` the table of incomplete runs, `<!-- summary -->` the figure of the best runs.
+    incomplete -->` the table of incomplete runs, `<!-- summary -->` the figure of the best runs, `<!-- best -->` their
+    table.
     """
 
     def make(part: str) -> str:
         if part == INCOMPLETE:
             on_scone = {run: found for run, found in incomplete.items() if run.source != SYNTHETIC}
             return f"{to_markdown([COLUMNS, *incomplete_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
+        if part == BEST and (rows := best_rows({**results, **staged})):
+            return to_markdown([BEST_COLUMNS, *rows])
         chosen = _choose(part, results)
         if not chosen:
             return "No run of these has ended yet."
@@ -111,7 +119,7 @@ def fill_page(text: str, results: Mapping[Run, Result], incomplete: Mapping[Run,
             return f"![{TITLE}]({_figure_file(part)})"
         match _TARGETS[part.removesuffix(_EMBEDDED)]:
             case TableTarget() as target:
-                rows = _without_empty([list(target.columns), *table_rows(target, chosen)])
+                rows = _trim([list(target.columns), *table_rows(target, chosen)])
                 return f"{to_markdown(rows)}\n\n{table_note(target, chosen)}"
             case FigureTarget() as target:
                 return f"![{target.title}]({_figure_file(part)})"
@@ -127,9 +135,8 @@ def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
     """The results that a part of the page shows, in order."""
     if part == RUNS:
         return dict(results)
-    if part == SUMMARY:
-        best = [run for domain in DOMAINS if (run := best_tested(results, domain))]
-        return {run: results[run] for run in best}
+    if part in (SUMMARY, BEST):
+        return {run: results[run] for run in best_runs(results).values()}
     target = _TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
         (run.config.domain, system_of(run)): run
@@ -156,7 +163,11 @@ def table_note(target: TableTarget, results: Results) -> str:
     """What the numbers of a table are."""
     corpus = "the built-in corpus" if next(iter(results)).source == SYNTHETIC else "SCONE"
     seeds = " or ".join(map(str, sorted({len(run.seeds) for run in results})))
-    return f"Mean ± standard deviation over {seeds} seeds, on {corpus}. {target.note}{_changes_note(results)}"
+    recipes = " and ".join(f"`{name}`" for name in sorted({run.config.recipe for run in results}))
+    return (
+        f"Mean ± standard deviation over {seeds} seeds, on {corpus}, recipe {recipes}. {target.note}"
+        f"{_changes_note(results)}"
+    )
 
 
 def _changes_note(results: Results) -> str:
@@ -165,9 +176,10 @@ def _changes_note(results: Results) -> str:
     return f" Changed, so that methods are not what their names stand for: {', '.join(names)}." if names else ""
 
 
-def _without_empty(rows: list[list[str]]) -> list[list[str]]:
-    """A table without the columns that have nothing below their heading."""
+def _trim(rows: list[list[str]]) -> list[list[str]]:
+    """A table without empty columns, and without that of recipes if all are the same: the note below names it."""
     columns = [column for column in zip(*rows, strict=True) if set(column[1:]) != {MISSING}]
+    columns = [column for column in columns if column[0] != "recipe" or len(set(column[1:])) > 1]
     return [list(row) for row in zip(*columns, strict=True)]
 
 

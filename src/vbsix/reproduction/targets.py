@@ -77,16 +77,14 @@ def _test_rows(run: Run, result: Result) -> Iterator[list[str]]:
     yield from _accuracy_rows(run, "test", measured)
 
 
-def _short_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    """One row for all numbers of utterances."""
-    last, _, ensemble, published = list(zip(*_test_rows(run, result), strict=True))[len(NAMES) + 1 :]
-    yield [*_names(run), *last, *ensemble, *published]
+def _in_one_row(rows: Callable[[Run, Result], Iterable[list[str]]]) -> Callable[[Run, Result], Iterator[list[str]]]:
+    """Rows that have all numbers of utterances: the accuracy at the last step, and the paper's."""
 
+    def short(run: Run, result: Result) -> Iterator[list[str]]:
+        last, *_, published = list(zip(*rows(run, result), strict=True))[len(NAMES) + 1 :]
+        yield [*_names(run), *last, *published]
 
-def _short_dev_rows(run: Run, result: Result) -> Iterator[list[str]]:
-    """One row for all numbers of utterances."""
-    last, _, published = list(zip(*_dev_rows(run, result), strict=True))[len(NAMES) + 1 :]
-    yield [*_names(run), *last, *published]
+    return short
 
 
 def _names(run: Run) -> list[str]:
@@ -182,8 +180,8 @@ TARGETS: Mapping[str, Target] = {
         (*PUBLISHED1, *TABLE1),
         (*NAMES, "utterances", *TESTED, "paper"),
         _test_rows,
-        "Best on dev: each seed at the step at which it is best there. Ensemble: the mean of these policies' "
-        "probabilities, added up over all programs that lead to the same world.",
+        "Best on dev: each seed at its best step on dev. Ensemble: these policies as one parser, which adds up the "
+        "probabilities of all programs that lead to the same world.",
         needs="test",
     ),
     "table2": TableTarget(
@@ -239,11 +237,11 @@ TARGETS: Mapping[str, Target] = {
         tuple(dict.fromkeys((*PUBLISHED1, *PUBLISHED2, *TABLE1, *TABLE2))),
         (*NAMES, "found in training", "spurious on dev", *AFTER.values(), "accuracy", "correlation"),
         _spurious_rows,
-        "Found in training: of the probability that the searching policy (for expert-mml the expert) gives to the "
-        "correct programs found for the longest training examples, the share on programs that pass through a wrong "
-        "world. Spurious on dev: the share of correct predictions for the longest sequences that pass through a wrong "
-        "world; after 1, 2, ...: the share of them with the right world there. Accuracy: on dev, for the longest "
-        "sequences. Correlation: over seeds, of the share found in training with accuracy.",
+        "Found in training: the share of spurious programs among the correct ones found for the longest training "
+        "examples, weighted by the probability that the searching policy (for expert-mml, the expert) gives them. "
+        "Spurious on dev: the share of correct predictions that pass through a wrong world. After 1, 2, ...: the share "
+        "of correct predictions with the right world after that utterance. Accuracy: on dev. Correlation: over seeds, "
+        "of the share found in training with accuracy. All for the longest sequences.",
         needs="spurious",
     ),
 }
@@ -252,22 +250,22 @@ TARGETS: Mapping[str, Target] = {
 SHORT: Mapping[str, Target] = {
     "short": TableTarget(
         "Test accuracy, %",
-        (
-            *(PUBLISHED["mml"], PUBLISHED["vbsix"], PLAIN["mml"], PLAIN["vbsix"]),
-            *(System("vbsix", variant="oov-words+init-0.1"), System("vbsix", variant=SUFFIXES)),
-            *(WIDE, WIDE._replace(variant="beam-256+oov-words")),
+        tuple(
+            PLAIN[name]._replace(recipe=recipe, variant=variant)
+            for recipe in ("published", "stochastic")
+            for name, variant in (("mml", ""), ("mml", "beam-64"), ("expert-mml", ""), ("vbsix", ""))
         ),
-        (*NAMES, *_by_length("mean of seeds", "ensemble", "paper")),
-        _short_rows,
-        "Mean of seeds: at the last step. Ensemble: six policies, each at its best step on dev.",
+        (*NAMES, *_by_length("ours", "paper")),
+        _in_one_row(_test_rows),
+        "Ours: at the last step.",
         needs="test",
     ),
     "short-ablation": TableTarget(
         "Dev accuracy without execution space, without a critic, without both, %",
-        (*PUBLISHED2, *TABLE2),
-        (*NAMES, *_by_length("last step", "paper")),
-        _short_dev_rows,
-        "MML has neither execution space nor critic.",
+        (*PUBLISHED2, *(PLAIN[name] for name in ABLATIONS)),
+        (*NAMES, *_by_length("ours", "paper")),
+        _in_one_row(_dev_rows),
+        "Ours: at the last step. MML has neither execution space nor a critic.",
     ),
 }
-"""Short forms of tables: one row for each run."""
+"""Tables 1 and 2 with the paper's rows alone, one for each run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ WALKED, LONGEST = 4, 2000
 """How many contexts the behaviour is known by, and the most characters that they have."""
 COMMANDS = 3
 """How many of the longest commands fit into a random program."""
+WALKS = 8
+"""Random programs from each context."""
 _logger = logging.getLogger("vbsix")
 
 
@@ -31,6 +33,8 @@ class Behaviour(NamedTuple):
     contexts: tuple[str, ...]
     """Where they begin."""
     digest: str
+    walks: int = 1
+    """How many programs begin in each context. Runs of version 0.2.0 do not say it."""
 
 
 class Identity(NamedTuple):
@@ -63,14 +67,18 @@ def read_identity(saved: Mapping[str, Any]) -> Identity:
     spec = saved.get("observation_spec", saved.get("attributes"))  # 0.1 says attributes
     behaviour = saved.get("behaviour")
     if behaviour is not None:
-        behaviour = Behaviour(tuple(map(str, behaviour["contexts"])), str(behaviour["digest"]))
+        contexts, walks = tuple(map(str, behaviour["contexts"])), behaviour.get("walks", 1)
+        behaviour = Behaviour(contexts, str(behaviour["digest"]), walks)
         # A stranger's model may have others. The language of whoever loads it must not be run on them.
-        if len(behaviour.contexts) > WALKED or any(len(text) > LONGEST for text in behaviour.contexts):
-            raise ValueError(f"more than {WALKED} contexts, or one of more than {LONGEST} characters")
+        is_long = len(contexts) > WALKED or any(len(text) > LONGEST for text in contexts)
+        if is_long or not isinstance(walks, int) or not 1 <= walks <= WALKS:
+            raise ValueError(
+                f"more than {WALKED} contexts or {WALKS} programs for each, or one of more than {LONGEST} characters"
+            )
     return Identity(tuple(saved.get("tokens", ())), spec, saved.get("max_tokens_per_instruction"), behaviour)
 
 
-def behave(domain: Domain, contexts: Sequence[str]) -> Behaviour | None:
+def behave(domain: Domain, contexts: Sequence[str], walks: int = WALKS) -> Behaviour | None:
     """What a plain-Python language does from some contexts on; None for other domains, and without contexts."""
     domain = domain.unwrapped
     if not isinstance(domain, PythonDomain) or not contexts:
@@ -78,18 +86,25 @@ def behave(domain: Domain, contexts: Sequence[str]) -> Behaviour | None:
     digest = hashlib.sha256()
     try:
         for text in contexts:
-            chance, state = random.Random(0), domain.language.start(domain.context(text))
-            for _ in range(COMMANDS * domain.max_tokens_per_instruction):
-                seen = domain.language.instructions_done(state), domain.features.state(state)
-                after = step_all(domain.language, domain.tokens, state, lambda state: state)
-                valid = [token for token in domain.tokens if token in after]
-                digest.update(repr((seen, domain.to_text(domain.language.denotation(state)), valid)).encode())
-                if not valid:
-                    break
-                state = after[chance.choice(valid)]
+            for walk in range(walks):
+                for seen in _walk(domain, text, random.Random(f"{walk} {text}" if walk else 0)):
+                    digest.update(repr(seen).encode())
     except Exception as error:  # a language that has changed may refuse these contexts
         digest.update(type(error).__name__.encode())
-    return Behaviour(tuple(contexts), digest.hexdigest())
+    return Behaviour(tuple(contexts), digest.hexdigest(), walks)
+
+
+def _walk(domain: PythonDomain, context: str, chance: random.Random) -> Iterator[tuple[Any, str, list[str]]]:
+    """What is seen of the states of a random program: by the networks, the denotation, and the valid tokens."""
+    state = domain.language.start(domain.context(context))
+    for _ in range(COMMANDS * domain.max_tokens_per_instruction):
+        seen = domain.language.instructions_done(state), domain.features.state(state)
+        after = step_all(domain.language, domain.tokens, state, lambda state: state)
+        valid = [token for token in domain.tokens if token in after]
+        yield seen, domain.to_text(domain.language.denotation(state)), valid
+        if not valid:
+            return
+        state = after[chance.choice(valid)]
 
 
 def domain_of(config: Config, path: Path, given: Domain | None, identity: Identity) -> Domain:
@@ -119,7 +134,8 @@ def domain_of(config: Config, path: Path, given: Domain | None, identity: Identi
     if differences:
         what = "; ".join(differences)
         raise VbsixError(f"{path}: was trained for another version of the domain {domain.name}: {what}.")
-    if identity.behaviour and behave(domain, identity.behaviour.contexts) != identity.behaviour:
+    known = identity.behaviour
+    if known and behave(domain, known.contexts, known.walks) != known:
         _logger.warning(
             "%s: was trained for another version of the domain %s: the same programs do not do the same any more, or "
             "describe(state) gives something else. Train again, unless the difference does not matter.",

@@ -154,7 +154,7 @@ def beam_search(
         # Lines 12-14: all successors of B_{t-1}, which are edges of G.
         log_policy, kind, keys, successors = _expand(domain, policy, outcome, previous, allowed)
         # Lines 15-19: P_t of a state sums over the prefixes that lead to it. Ours: all terminal states leave the
-        # beam; in the paper, only correct ones do.
+        # beam; in the paper, only correct ones do. B_L is empty, because no iteration would expand it.
         group = _group(keys.reshape(-1, 2), kind.reshape(-1), space)
         live = (kind == LIVE) & ~is_last
         log_transitions = previous.log_chart[:, None] + log_policy

@@ -118,7 +118,7 @@ def explore_slots(
     taken = jnp.where(flagged | (ranking < 0), count, ranking)
     remaining = available.at[taken].set(False, mode="drop")
     noise = jnp.where(remaining, jax.random.uniform(noise_key, (count,)), -1.0)
-    drawn, picks = jax.lax.top_k(noise, size)
+    sampled, picks = jax.lax.top_k(noise, size)
     turn = jnp.cumsum(flagged) - 1
-    random = jnp.where(drawn[turn] >= 0, picks[turn], -1)
+    random = jnp.where(sampled[turn] >= 0, picks[turn], -1)
     return jnp.where(flagged, random, ranking)

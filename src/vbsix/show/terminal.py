@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 
 from rich.text import Text
 
+from vbsix.domains.changes import FIGURE_NAMES
 from vbsix.domains.names import base_name
 from vbsix.domains.sail_maps import Map, Place, corners, find_maps
 from vbsix.show.svg.worlds import ALCHEMY_COLOURS, COLOURS, FLOOR_COLOURS
 
-_SHAPES = [("▲", "r"), ("◆", "g"), ("■", "y"), ("●", "b"), ("★", "p")]
 _BEAKER_HEIGHT = 4
 _ARROWS = {0: "▲", 90: "▶", 180: "▼", 270: "◀"}
 
@@ -55,12 +55,8 @@ def _tangrams(world: str) -> Text:
     row = _elements(world)
     if not row:
         return Text("(an empty row)", "dim")
-    return _table([("shape", [_shape(int(shape)) for _, shape in row]), ("position", _positions(row))])
-
-
-def _shape(identity: int) -> Text:
-    glyph, colour = _SHAPES[identity]
-    return Text(f"{glyph} {identity}", f"bold {COLOURS[colour]}")
+    figures = [Text(f" {FIGURE_NAMES[int(shape)]} ", "bold reverse") for _, shape in row]
+    return _table([("figure", figures), ("position", _positions(row))])
 
 
 def _sail(world: str) -> Text:

@@ -66,8 +66,7 @@ def search_example(context: Context, actor: PolicyFunction, critic: ValueFunctio
 
 def correct_paths(context: Context, graph: Graph, log_policy: Float[Array, "L K A"] | None = None) -> CorrectPaths:
     """All correct paths, weighed by the probabilities that the search used, or by another policy's."""
-    training = context.config.training
-    return tempered_paths(graph, log_policy, training.beta, training.length_penalty)
+    return tempered_paths(graph, log_policy, context.beta, context.config.training.length_penalty)
 
 
 def policy_loss(context: Context, policy: PolicyFunction, found: Found) -> tuple[Float[Array, ""], Metrics]:
@@ -93,7 +92,7 @@ def _program_policy_loss(
     complete = programs.found & jnp.all((programs.vertices < 0) | (places >= 0), axis=1)
     log_policy = jax.vmap(policy)(*expanded_states(graph, chosen))[jnp.maximum(places, 0)]
     log_probability = sequence_log_probability(log_policy, programs.tokens)
-    loss = mml_loss(log_probability, complete, beta=context.config.training.beta)
+    loss = mml_loss(log_probability, complete, beta=context.beta)
     return loss, {
         "policy_loss": always(loss),
         "programs": always(jnp.sum(programs.found)),

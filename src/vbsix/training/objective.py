@@ -17,6 +17,7 @@ from vbsix.data.examples import Arrays
 from vbsix.domains.base import Domain
 from vbsix.models.heads import Heads
 from vbsix.search import Problem
+from vbsix.utilities.settings import Number, is_off
 
 
 class Mean(NamedTuple):
@@ -54,6 +55,15 @@ class Context(NamedTuple):
     def instructions(self) -> int:
         """The largest number of instructions, which sets all shapes."""
         return self.example.words.shape[0]
+
+    @property
+    def beta(self) -> Number:
+        """The exponent of the weights of correct programs at this step."""
+        training = self.config.training
+        if is_off(training.beta_steps):
+            return training.beta
+        rising = self.step / jnp.maximum(training.beta_steps, 1)
+        return training.beta * jnp.where(self.step < training.beta_steps, rising, 1.0)
 
 
 Loss = Callable[[Context], tuple[Float[Array, ""], Metrics]]

@@ -159,8 +159,8 @@ def update(config: Config, learner: Learner, gradients: Networks, metrics: Metri
 
     Ours: a batch without a hit changes neither the policy nor the expert, nor their Adam states; nor the critic, unless
     `critic_updates` is `always`. Adam divides by the recent size of gradients, so the first hit after many batches
-    without one would otherwise cause a very large update. Objectives that learn
-    from samples (REINFORCE) or do not measure hits update on every batch.
+    without one would otherwise cause a very large update. Objectives that learn from samples (REINFORCE) or do not
+    measure hits update on every batch.
     """
     adam, scale = optax.adam(config.training.learning_rate), _learning_rate_scale(config, step)
     gated = not OBJECTIVES.get(config.training.objective).samples and "hit" in metrics

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+OLD_FIELDS = {"world": "context", "utterances": "instructions"}
+"""Fields of requests in JSON that were renamed."""
 _logger = logging.getLogger("vbsix")
 
 
@@ -36,3 +39,10 @@ def renamed(**names: str) -> Callable[[Callable[Parameters, Result]], Callable[P
 def note_old_name(old: str, new: str) -> None:
     """Notes, once, that an old name was given."""
     _logger.warning("note: %s is now called %s.", old, new)
+
+
+def note_old_fields(given: Container[str]) -> None:
+    """Notes which fields of a request have their old names."""
+    for old, new in OLD_FIELDS.items():
+        if old in given and new not in given:
+            note_old_name(json.dumps(old), json.dumps(new))

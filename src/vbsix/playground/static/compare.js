@@ -31,7 +31,7 @@ function summary(answers, ends, usual) {
 function drawModel(model, answer, usual) {
   const { method, steps, seed, data } = model.provenance;
   const name = h("h3", {}, model.name, " ", h("span", { className: "quiet" }, rightAfter(model)));
-  const about = h("p", { className: "quiet" }, `${method}, ${steps} steps, seed ${seed}, ${data}`);
+  const about = h("p", { className: "quiet" }, `${method}, ${steps} steps, seed ${seed}, trained on ${data === "synthetic" ? "generated sentences" : data}`);
   const article = h("article", { className: "model" }, name, about);
   if (!answer?.readings?.length) {
     article.append(h("p", {}, nothing(model, answer)));

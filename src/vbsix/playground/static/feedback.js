@@ -27,7 +27,7 @@ export function feedbackForm(request, outcome, domain, picture) {
       target = world; // the server checks it when it is saved: a target need not be a world to begin with
       done.disabled = world === outcome;
       try {
-        const { pictures } = await ask("/api/parse", { model: request.model, world, utterances: [] });
+        const { pictures } = await ask("/api/parse", { model: request.model, context: world, instructions: [] });
         status.textContent = "";
         view.update(domain, world, pictures[world]);
       } catch ({ message }) {

@@ -187,9 +187,9 @@ function refresh() {
 
 async function askAll(asked, signal) {
   try {
-    const request = { model: asked.model, world: asked.world, utterances: asked.say, begin: asked.kept };
+    const request = { model: asked.model, context: asked.world, instructions: asked.say, begin: asked.kept };
     const waiting = !canAnswer(model(), asked.say); // then there is only the world
-    const found = await ask("/api/parse", { ...request, ...(waiting && { utterances: [], begin: [] }), explain: false }, signal);
+    const found = await ask("/api/parse", { ...request, ...(waiting && { instructions: [], begin: [] }), explain: false }, signal);
     answer = { ...found, empty: !asked.say.length, waiting };
     pictures = found.pictures;
     step = Math.min(step, answer.readings.length ? asked.say.length : 0);
@@ -238,7 +238,7 @@ function askAttention(place) {
   return async () => {
     const commands = found.commands.map(({ tokens }) => tokens.join(" "));
     const { model: name, world, say: utterances } = state;
-    found.attention ??= ask("/api/attention", { model: name, world, utterances, commands }, asking.signal);
+    found.attention ??= ask("/api/attention", { model: name, context: world, instructions: utterances, commands }, asking.signal);
     const answered = await found.attention.catch((error) => {
       found.attention = undefined; // to be asked again
       if (error.name !== "AbortError") complain(error.message);
@@ -281,7 +281,7 @@ function draw() {
   drawExamples();
   const command = step && found.commands[step - 1];
   const words = step ? [doubt(command, reasons[step - 1]), command.words ?? command.tokens.join(" ")].filter(Boolean).join(" ") : "";
-  $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The first world: click a place to change it";
+  $("stage-title").textContent = step ? `After ${step} of ${count}: ${words}` : "The world: click to change it";
   const title = document.querySelector("#stage svg title")?.textContent ?? world;
   say(`${step ? `After instruction ${step}, ${words}: ` : ""}${title}`);
   if (state.view !== "play") return;
@@ -297,7 +297,7 @@ function feedback(found) {
   const outcome = found.commands.at(-1).world;
   const about = JSON.stringify([state.model, state.world, state.say, outcome]);
   if (feedback.about !== about) {
-    const request = { model: state.model, world: state.world, utterances: state.say };
+    const request = { model: state.model, context: state.world, instructions: state.say };
     feedback.element = feedbackForm(request, outcome, model().domain, pictures[outcome]);
     feedback.about = about;
   }
@@ -329,7 +329,7 @@ async function refreshSearch(asked, signal) {
   await pause(SEARCH_DEBOUNCE, pausing.signal);
   const slow = setTimeout(() => searching.wait(SEARCHING), 500);
   try {
-    const found = await ask("/api/search", { model: name, world, target, utterances, beam, critic }, signal);
+    const found = await ask("/api/search", { model: name, context: world, target, instructions: utterances, beam, critic }, signal);
     searching.settings(asked, model(), target, found.pictures[target], guided);
     searching.update(found);
   } catch (error) {
@@ -346,7 +346,7 @@ async function refreshComparison(asked, signal) {
   const rivals = models.filter(({ domain }) => domain === model().domain);
   const answers = new Map(rivals.map((rival) => [rival, null]));
   const draw = () => signal.aborted || drawComparison(panel, [...answers]);
-  const requestTo = ({ name }) => ({ model: name, world: asked.world, utterances: asked.say });
+  const requestTo = ({ name }) => ({ model: name, context: asked.world, instructions: asked.say });
   const able = rivals.filter((rival) => canAnswer(rival, asked.say));
   let late = false;
   const patience = setTimeout(() => draw((late = true)), PATIENCE);
