@@ -18,6 +18,7 @@ from vbsix.parsing.continuing import Source, open_source
 from vbsix.parsing.evaluation import predict_rows, read_split
 from vbsix.parsing.loading import load, load_all
 from vbsix.parsing.parser import Parser
+from vbsix.parsing.teachers import open_teachers
 from vbsix.runs.beginning import begin_training
 from vbsix.runs.finish import measure_run, train_to_end
 from vbsix.runs.folder import Run, is_staged, is_teaching, new_folder, reopen_run
@@ -77,8 +78,9 @@ def train(
             vbsix. Method, recipe, variant and settings are its own, unless settings are given.
         stages: settings of stages, each of which continues the one before; or a TOML file of them; or the name of a
             schedule, such as `context`; see `vbsix.config.presets.STAGES`.
-        teachers: trained policies that infer the world after each instruction: a run's folder, or that of a sweep over
-            folds, whose runs teach the rows that they have not seen.
+        teachers: trained policies that infer the world after each instruction: the folder of a run or of a sweep over
+            folds, whose runs teach the rows that they have not seen; an exported model; or the name of a model that
+            comes with vbsix.
         folds: with `rounds`, into how many folds the rows are divided; 5 by default.
         rounds: teach across folds: train without each fold this many times, then a student on all rows.
         student_stages: with `rounds`, the stages of runs that learn from inferred worlds, those of later rounds and the
@@ -109,7 +111,7 @@ def train(
     begun = begin_training(
         *(run, language, known, begin),
         stages=stages,
-        teachers=teachers,
+        teachers=None if teachers is None else open_teachers(teachers),
         folds=folds,
         rounds=rounds,
         student_stages=student_stages,

@@ -11,6 +11,7 @@ import vbsix as library
 from vbsix.config.presets import STAGES
 from vbsix.config.schema import override
 from vbsix.data.dataset import GLOVE
+from vbsix.parsing.loading import pretrained_models
 from vbsix.playground.feedback import Feedback
 from vbsix.playground.messages import FeedbackRequest
 from vbsix.playground.models import Model
@@ -121,7 +122,11 @@ def test_python_trains_in_stages(first, tmp_path):
         ),
         (["--rounds=1", "--dry-run"], "--rounds does not go with --from, --teachers, --vary or --dry-run."),
         (["--rounds=1", "--set=data.fold=1"], "teaching says all about folds; leave out data.folds and data.fold."),
-        (["--teachers=nowhere"], "nowhere: holds no run; a run's folder has a file run.json."),
+        (
+            ["--teachers=nowhere"],
+            "nowhere: no such run or model. Give a run's folder, a file that `vbsix export` wrote, or the name of a model "
+            f"that comes with vbsix: {', '.join(pretrained_models())}.",
+        ),
     ],
 )
 def test_wrong_options_of_teaching_are_one_message(vbsix, tmp_path, arguments, message):

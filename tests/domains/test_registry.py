@@ -118,6 +118,6 @@ def test_what_a_module_has_registered_itself_is_taken(here):
     assert origin_of("known") == "clicks:Known"
 
 
-def test_a_domain_that_needs_files_is_never_among_those_that_need_none(here):
+def test_a_domain_that_needs_files_is_never_among_those_that_need_none(here, data_dir):
     get_domain("sail")
     assert "sail" not in available_domains()

@@ -21,6 +21,7 @@ from vbsix.data.inferred import read_inferred
 from vbsix.domains.registry import get_domain
 from vbsix.evaluation.spurious import spurious_finds
 from vbsix.parsing.loading import load
+from vbsix.parsing.teachers import open_teachers
 from vbsix.runs.beginning import begin_training, learn_from
 from vbsix.runs.continuing import continue_run
 from vbsix.runs.finish import measure_run, train_to_end
@@ -201,7 +202,7 @@ def test_worlds_are_inferred_by_the_teachers_of_the_row_s_fold(taught):
     assert [row.id for row in rows] == [one.id for one in inferred.rows] and set(folds) == {0, 1}
     found = []
     for fold in range(FOLDS):
-        parser = load(teachers.folder / f"fold={fold}", best=True, ensemble=True, domain=SUMS)
+        parser = load(teachers.path / f"fold={fold}", best=True, ensemble=True, domain=SUMS)
         arrays = to_arrays(SUMS, whole_rows(rows), parser.words, 2, CONFIG.data.max_words)
         own = infer_batch(SUMS, parser.policy, parser.words.vectors, arrays, beam=BEAM)
         found.append((np.asarray(own.posterior), np.asarray(own.states["sum"])))
@@ -219,7 +220,7 @@ def test_worlds_that_others_inferred_are_refused(taught, tmp_path):
     path = folder / "round-2" / "inferred.jsonl"
 
     def infer(teachers, config=CONFIG, source=source):
-        return infer_once(path, teachers, [config], source, unseen, "title", " Again.", SUMS)
+        return infer_once(path, teachers, [config], source, lambda: unseen([], ""), " Again.", SUMS)
 
     assert infer(teachers) == path
     for wrong in [(other,), (teachers, override(CONFIG, {"data.lengths": (1, 2)}))]:
@@ -250,6 +251,29 @@ def test_a_run_learns_from_the_seeds_of_another(taught, tmp_path):
     assert trained.accuracies
     with pytest.raises(VbsixError, match="is in use already"):
         begin_training(run, SUMS, None, None, teachers=tmp_path / "teacher", **NOTHING_ELSE)
+
+
+@pytest.mark.integration
+def test_a_model_teaches_as_the_run_it_was_exported_from(taught, tmp_path):
+    folder, source = taught
+    run = folder / "round-1" / "stage-2" / "fold=0"
+    learner = [Run(tmp_path / "run", CONFIG, SEEDS, source)]
+    expected = read_inferred(learn_from(run, tmp_path / "from-run", learner, unseen, SUMS))
+    assert sum(bool(one.worlds) for one in expected.rows) > 0
+    for name, given in {"ensemble": {"ensemble": True}, "one": {"seed": 0}}.items():
+        model = tmp_path / f"{name}.safetensors"
+        load(run, best=True, domain=SUMS, **given).export(model)
+        teachers = open_teachers(model)
+        inferred = read_inferred(learn_from(teachers, tmp_path / name, learner, unseen, SUMS))
+        assert (inferred.data, inferred.lengths) == (expected.data, expected.lengths)
+        assert inferred.teachers == teachers.digest() != expected.teachers
+        posteriors = [one.posterior for one in inferred.rows]
+        same = posteriors == pytest.approx([one.posterior for one in expected.rows], rel=1e-5)
+        assert same == (name == "ensemble"), "one seed alone infers otherwise"
+        if same:
+            assert [one.worlds for one in inferred.rows] == [one.worlds for one in expected.rows]
+    with pytest.raises(VbsixError, match="teaches sums, not tangrams"):
+        learn_from(teachers, tmp_path / "other", [Run(tmp_path / "run", tiny_config(), SEEDS, source)], unseen)
 
 
 @pytest.mark.slow

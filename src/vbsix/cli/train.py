@@ -126,9 +126,9 @@ def train(
     teachers: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN",
-            help="Learn from the worlds that trained policies infer: all seeds of a run, or a sweep over --folds, "
-            "whose runs teach the rows that they have not seen.",
+            metavar="RUN|MODEL",
+            help="Learn from the worlds that trained policies infer: all seeds of a run; a sweep over --folds, whose "
+            "runs teach the rows that they have not seen; or a model.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -195,6 +195,7 @@ def train(
     from vbsix.data.dataset import SYNTHETIC
     from vbsix.data.json_lines import SUFFIX
     from vbsix.parsing.continuing import open_source
+    from vbsix.parsing.teachers import open_teachers
     from vbsix.runs.beginning import begin_training, learn_from
     from vbsix.runs.display import create_display, stop_on_interrupt
     from vbsix.runs.finish import measure_run, train_to_end
@@ -262,13 +263,14 @@ def train(
             raise VbsixError("--student-stages needs --rounds: without teachers there is no student.")
         if teachers and dry_run:
             raise VbsixError("--teachers does not go with --dry-run: teachers would have to infer worlds first.")
+        taught = open_teachers(teachers) if teachers else None
         if stages and not rounds and (vary or folds or dry_run):
             raise VbsixError("--stages does not go with --vary, --folds or --dry-run.")
         if vary or dry_run or (folds and not rounds):
             if folds and (chosen.data.folds != folds or any("data.fold" in one for one in vary or [])):
                 raise VbsixError("--folds says all about folds; leave out data.folds and data.fold.")
             values = read_variations(vary or []) | ({"data.fold": list(range(folds))} if folds else {})
-            inferred = run.folder / INFERRED_FILE if teachers else None
+            inferred = run.folder / INFERRED_FILE if taught else None
             sweep = plan_sweep(run.folder, chosen, values, run.seeds, source, inferred)
             if dry_run and cluster:
                 raise VbsixError("--dry-run measures on this machine; leave out --engine.")
@@ -276,9 +278,9 @@ def train(
                 return print_plan(sweep, own)
             if cluster:
                 require_trainable(cluster, sweep)
-            if teachers:
+            if taught:
                 with exit_when_stopped():
-                    learn_from(teachers, run.folder, sweep.runs, observe_runs(quiet), own, words)
+                    learn_from(taught, run.folder, sweep.runs, observe_runs(quiet), own, words)
             with connected(cluster):
                 create_sweep(sweep, own, words, begin)
                 return finish_sweep(sweep, own, quiet, cluster)
@@ -286,7 +288,7 @@ def train(
             begun = begin_training(
                 *(run, own, words, begin),
                 stages=stages,
-                teachers=teachers,
+                teachers=taught,
                 folds=folds or FOLDS,
                 rounds=rounds,
                 student_stages=student_stages,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -233,21 +234,39 @@ def _best_networks(run: Run, domain: Domain, seeds: Sequence[int]) -> tuple[Netw
     return Networks(choose(found.policies, jnp.array(places)), None, None), [found.steps[place] for place in places]
 
 
-def _read_model(path: Path, domain: Domain | None = None) -> Parser:
-    """What `Parser.export` wrote. Nothing in the file is trusted, and none of it is code."""
-    tensors, metadata = read_tensors(path)
-    tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
+def model_config(path: Path) -> Config:
+    """The settings with which an exported model was trained."""
+    metadata = read_tensors(path)[1]
+    with _exported(path):
+        return _read_config(metadata)
+
+
+@contextmanager
+def _exported(path: Path) -> Iterator[None]:
+    """Names the file in errors; what misses parts of a model is not one."""
     try:
-        provenance = _read_provenance(metadata["provenance"])
-        config = read_config(metadata["config"], metadata["provenance"].get("method"))
-        normalise = {"normalise": config.data.normalise}  # which models of 0.1 have in their config alone
-        words = read_words({**normalise, **metadata}, tensors.pop("words"))
-        identity, seed = read_identity({"tokens": metadata["tokens"], **metadata}), provenance["seed"]
-        confidence = read_confidence(metadata["confidence"], len(words.words)) if "confidence" in metadata else None
+        yield
     except VbsixError as error:
         raise VbsixError(f"{path}: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise VbsixError(f"{path}: not a model that `vbsix export` has written.") from error
+
+
+def _read_config(metadata: dict[str, Any]) -> Config:
+    return read_config(metadata["config"], metadata["provenance"].get("method"))
+
+
+def _read_model(path: Path, domain: Domain | None = None) -> Parser:
+    """What `Parser.export` wrote. Nothing in the file is trusted, and none of it is code."""
+    tensors, metadata = read_tensors(path)
+    tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
+    with _exported(path):
+        provenance = _read_provenance(metadata["provenance"])
+        config = _read_config(metadata)
+        normalise = {"normalise": config.data.normalise}  # which models of 0.1 have in their config alone
+        words = read_words({**normalise, **metadata}, tensors.pop("words"))
+        identity, seed = read_identity({"tokens": metadata["tokens"], **metadata}), provenance["seed"]
+        confidence = read_confidence(metadata["confidence"], len(words.words)) if "confidence" in metadata else None
     domain = domain_of(config, path, domain, identity)
 
     def create(key: PRNGKeyArray) -> tuple[PolicyNetwork, Any]:

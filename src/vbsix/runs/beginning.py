@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from vbsix.data.dataset import Dataset
 from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.runs.folder import INFERRED_FILE, Run, Start, create_run, read_dataset, require_unused
+from vbsix.runs.loop import Observer
 from vbsix.runs.stages import create_stages, plan_stages
-from vbsix.runs.teachers import ObserveRuns, find_teachers, infer_once, require_teachable
+from vbsix.runs.teachers import ObserveRuns, Teachers, find_teachers, infer_once, require_same_data, require_teachable
 from vbsix.runs.teaching import create_teaching, plan_teaching
 
 
@@ -24,7 +26,7 @@ def begin_training(
     start: Start | None,
     *,
     stages: str | Path | Sequence[Mapping[str, Any]] | None,
-    teachers: str | Path | None,
+    teachers: Path | Teachers | None,
     folds: int,
     rounds: int | None,
     student_stages: str | Path | Sequence[Mapping[str, Any]] | None,
@@ -48,7 +50,7 @@ def begin_training(
     if stages is not None:
         planned = plan_stages(run.folder, run.config, choose_stages(stages), run.seeds, run.source, inferred)
     if teachers is not None:
-        learn_from(Path(teachers), run.folder, planned, observe, language, words)
+        learn_from(teachers, run.folder, planned, observe, language, words)
     if stages is None:
         return planned[0], create_run(planned[0], language, words, start=start)
     create_stages(run.folder, planned, language, words, start)
@@ -56,19 +58,24 @@ def begin_training(
 
 
 def learn_from(
-    path: Path,
+    given: Path | Teachers,
     folder: Path,
     runs: Sequence[Run],
     observe: ObserveRuns,
     language: Domain | None = None,
     words: Words | None = None,
 ) -> Path:
-    """Lets the teachers in `path` infer worlds for runs that do not exist yet, and writes them into `folder`."""
+    """Lets teachers, or those in a folder, infer worlds for runs that do not exist yet; writes them into `folder`."""
     require_unused(folder)
     source, configs = runs[0].source, [run.config for run in runs]
     require_teachable(configs)
-    teachers = find_teachers(path, configs[0], source)
+    teachers = given if isinstance(given, Teachers) else find_teachers(given, configs[0], source)
+    require_same_data(teachers, configs[0], source)
     # Raises now, and not when worlds have been inferred.
     read_dataset(replace(runs[0], inferred=None), language, words)
-    title, again = f"{path} infers worlds", " Give the same command again."
-    return infer_once(folder / INFERRED_FILE, teachers, configs, source, observe, title, again, language)
+    title, again = f"{teachers.path} infers worlds", " Give the same command again."
+
+    def observed() -> AbstractContextManager[Observer]:
+        return observe(teachers.runs or runs, title)
+
+    return infer_once(folder / INFERRED_FILE, teachers, configs, source, observed, again, language)

@@ -1,7 +1,7 @@
 """Teachers: trained policies that infer the world after every instruction of training rows, before others learn.
 
 The runs of a sweep over folds infer the worlds of the rows that they have not seen: they cannot have memorised a
-spurious program for one of them. The seeds of a single run infer those of all rows.
+spurious program for one of them. The seeds of a single run, or an exported model, infer those of all rows.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from vbsix.config.schema import OBJECTIVES, Config, to_settings
 from vbsix.config.variation import program_of
 from vbsix.data.dataset import rows_to_infer
 from vbsix.data.examples import Example, Targets, prefixes, targets_of, to_arrays
 from vbsix.data.inferred import Inferred, InferredRow, identify_rows, longest_examples, read_inferred, write_inferred
+from vbsix.data.words import Words
 from vbsix.domains.base import Domain
 from vbsix.domains.names import base_name
 from vbsix.models.ensemble import Ensemble
@@ -41,43 +44,70 @@ ObserveRuns = Callable[[Sequence[Run], str], AbstractContextManager[Observer]]
 """Opens a display of runs, given the runs and a title."""
 
 
+class Policies(NamedTuple):
+    """What a teacher infers with."""
+
+    language: Domain
+    ensemble: Ensemble
+    words: Words
+    projections: Float[Any, "V projected"]
+    """Of all words; those of the members are side by side."""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """The seeds of a run, or an exported model."""
+
+    file: Path
+    """Holds its parameters."""
+    config: Config
+    read: Callable[[Domain | None], Policies]
+    """Given its language, or None for the one that is registered."""
+
+
 @dataclass(frozen=True)
 class Teachers:
     """Who infers worlds."""
 
-    folder: Path
-    runs: tuple[Run, ...]
-    """A run, whose seeds teach all rows; or the runs of a sweep over folds, in their order, each of which teaches the
-    rows of the fold that it has not seen.
+    path: Path
+    teachers: tuple[Teacher, ...]
+    """One that teaches all rows; or one for each fold, in their order, which teaches the rows of the fold that it has
+    not seen.
     """
+    runs: tuple[Run, ...] = ()
+    """Those of the teachers; a model has none."""
 
     def digest(self) -> str:
         """Identifies them."""
-        return sha256(b"".join(sha256(run.best.read_bytes()).digest() for run in self.runs)).hexdigest()
+        return sha256(b"".join(sha256(one.file.read_bytes()).digest() for one in self.teachers)).hexdigest()
 
 
 def find_teachers(path: Path, config: Config, source: str) -> Teachers:
-    """The teachers in a folder.
-
-    Args:
-        path: the folder of a run, or of a sweep over folds.
-        config: the settings of a run that learns from them; `require_teachable` checks those of all.
-        source: where its data comes from.
-
-    Raises:
-        VbsixError: they cannot teach that run.
-    """
+    """The teachers in the folder of a run, or of a sweep over folds. Arguments as for `require_same_data`."""
     runs = _runs(path)
-    first = runs[0]
-    if base_name(first.config.domain) != base_name(config.domain):  # languages of the same worlds may differ
-        raise VbsixError(f"{path}: teaches {first.config.domain}, not {config.domain}.")
     for run in runs:
         if not run.best.exists() or not (run.folder / "result.json").exists():
             raise VbsixError(f"{run.folder}: has not ended yet, so it cannot teach.")
-    there, here = to_settings(first.config), to_settings(config)
-    if first.source != source or any(there[name] != here[name] for name in ROWS):
-        raise VbsixError(f"{path}: {OTHER_ROWS}")
-    return Teachers(path, runs)
+    found = Teachers(path, tuple(map(_teacher, runs)), runs)
+    require_same_data(found, config, source)
+    return found
+
+
+def require_same_data(teachers: Teachers, config: Config, source: str) -> None:
+    """Refuses teachers of other worlds, and runs that were trained on other rows.
+
+    Args:
+        teachers: who teaches.
+        config: the settings of a run that learns from them; `require_teachable` checks those of all.
+        source: where its data comes from.
+    """
+    taught = teachers.teachers[0].config
+    if base_name(taught.domain) != base_name(config.domain):  # languages of the same worlds may differ
+        raise VbsixError(f"{teachers.path}: teaches {taught.domain}, not {config.domain}.")
+    there, here = to_settings(taught), to_settings(config)
+    for run in teachers.runs[:1]:
+        if run.source != source or any(there[name] != here[name] for name in ROWS):
+            raise VbsixError(f"{teachers.path}: {OTHER_ROWS}")
 
 
 def require_teachable(configs: Sequence[Config]) -> None:
@@ -100,8 +130,7 @@ def infer_once(
     teachers: Teachers,
     configs: Sequence[Config],
     source: str,
-    observe: ObserveRuns,
-    title: str,
+    observe: Callable[[], AbstractContextManager[Observer]],
     again: str,
     domain: Domain | None = None,
 ) -> Path:
@@ -113,7 +142,6 @@ def infer_once(
         configs: the settings of the runs that learn from them.
         source: where the data comes from.
         observe: opens a display.
-        title: of the display.
         again: how to continue, for the message when it was stopped.
         domain: the language of those who learn; None for the one of that name.
 
@@ -126,27 +154,28 @@ def infer_once(
     """
     require_teachable(configs)
     lengths = tuple(sorted(set(configs[0].data.lengths)))
-    languages = [
-        domain_of(run.config, run.folder, domain if domain and domain.name == run.config.domain else None, run.identity)
-        for run in teachers.runs
+    taught = [
+        teacher.read(domain if domain and domain.name == teacher.config.domain else None)
+        for teacher in teachers.teachers
     ]
-    rows, folds = rows_to_infer(configs[0].data, languages[0], source, lengths, len(teachers.runs))
-    _require_same_rows(teachers.runs[0], languages[0])
+    rows, folds = rows_to_infer(configs[0].data, taught[0].language, source, lengths, len(taught))
+    for run in teachers.runs[:1]:
+        _require_same_rows(run, taught[0].language)
     about = lengths, teachers.digest(), identify_rows(rows, lengths)
     if path.exists():
         found = read_inferred(path)
         if (found.lengths, found.teachers, found.data) != about:
             raise VbsixError(
-                f"{path}: was inferred by other teachers than those in {teachers.folder}, or for other rows. Give "
+                f"{path}: was inferred by other teachers than those in {teachers.path}, or for other rows. Give "
                 "another folder, or remove the file and what was learned from it."
             )
         return path
     targets, examples = targets_of(prefixes(rows, lengths)), longest_examples(rows, lengths)
     inferred: dict[int, InferredRow] = {}
-    with observe(teachers.runs, title) as observer:
-        for fold, (run, language) in enumerate(zip(teachers.runs, languages, strict=True)):
+    with observe() as observer:
+        for fold, (teacher, policies) in enumerate(zip(teachers.teachers, taught, strict=True)):
             places = [place for place, own in enumerate(folds) if own == fold]
-            batches = _infer(run, language, [examples[place] for place in places], targets)
+            batches = _infer(policies, teacher.config, [examples[place] for place in places], targets)
             for place, (worlds, posterior) in zip(places, batches, strict=True):
                 inferred[place] = InferredRow(rows[place].id, worlds, posterior)
                 if observer.wants_to_stop():
@@ -163,20 +192,30 @@ def _require_same_rows(run: Run, domain: Domain) -> None:
         raise VbsixError(f"{run.folder}: {OTHER_ROWS} The data has changed since then.")
 
 
+def _teacher(run: Run) -> Teacher:
+    """The seeds of a run, each at its best step on dev."""
+
+    def read(given: Domain | None) -> Policies:
+        language = domain_of(run.config, run.folder, given, run.identity)
+        words, ensemble = open_words(run.folder), Ensemble(load_best(run, language).policies)
+        members = [choose(ensemble.members, seed) for seed in range(ensemble.size)]
+        each = [member.utterances.project(jnp.asarray(words.vectors)) for member in members]
+        return Policies(language, ensemble, words, jnp.concatenate(each, axis=-1))
+
+    return Teacher(run.best, run.config, read)
+
+
 def _infer(
-    run: Run, domain: Domain, examples: Sequence[Example], targets: Targets
+    policies: Policies, config: Config, examples: Sequence[Example], targets: Targets
 ) -> Iterator[tuple[tuple[str, ...], float]]:
-    """The worlds that the seeds of a run infer for examples, as texts, and their posteriors."""
-    words, policies = open_words(run.folder), load_best(run, domain).policies
-    ensemble = Ensemble(policies)
-    each = [choose(policies, seed).utterances.project(jnp.asarray(words.vectors)) for seed in range(ensemble.size)]
-    projections, size = jnp.concatenate(each, axis=-1), run.config.run.evaluation_batch
-    most = max(len(example.instructions) for example in examples)
+    """The worlds that a teacher infers for examples, as texts, and their posteriors."""
+    domain, ensemble, words, projections = policies
+    size, most = config.run.evaluation_batch, max(len(example.instructions) for example in examples)
     for first in range(0, len(examples), size):
         part = examples[first : first + size]
         filled = [*part, *[part[-1]] * (size - len(part))]
         with domain.alone():
-            arrays = to_arrays(domain, filled, words, most, run.config.data.max_words, targets)
+            arrays = to_arrays(domain, filled, words, most, config.data.max_words, targets)
             inferred = infer_batch(domain, ensemble, projections, arrays, beam=BEAM)
             states, posteriors = jax.tree.map(np.asarray, inferred)
             domain.raise_failure()

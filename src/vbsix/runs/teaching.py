@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,9 +176,8 @@ def train_teaching(
         words = words or open_words(teachers.runs[0].folder)
         learners = student if number == teaching.rounds else teaching.round_folder(number + 1)
         title, again = f"{teaching.describe(number)}, inferring worlds", f"{CONTINUE}{resume_command(teachers.runs[0])}"
-        configs = teaching.stages + teaching.student_stages
-        given = teachers, configs, teaching.source, observe_runs, title, again, domain
-        inferred = infer_once(learners / INFERRED_FILE, *given)
+        configs, observe_them = teaching.stages + teaching.student_stages, partial(observe_runs, teachers.runs, title)
+        inferred = infer_once(learners / INFERRED_FILE, teachers, configs, teaching.source, observe_them, again, domain)
     if not is_staged(student):
         create_stages(student, _student(teaching, inferred), domain, words)
     return train_stages(student, observe, domain, words)
