@@ -124,8 +124,8 @@ def test_python_trains_in_stages(first, tmp_path):
         (["--rounds=1", "--set=data.fold=1"], "teaching says all about folds; leave out data.folds and data.fold."),
         (
             ["--teachers=nowhere"],
-            "nowhere: no such run or model. Give a run's folder, a file that `vbsix export` wrote, or the name of a model "
-            f"that comes with vbsix: {', '.join(pretrained_models())}.",
+            "nowhere: no such run or model. Give a run's folder, a file that `vbsix export` wrote, or the name of a "
+            f"model that comes with vbsix: {', '.join(pretrained_models())}.",
         ),
     ],
 )
