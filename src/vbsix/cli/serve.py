@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import ipaddress
+import logging
 import os
 import socket
 from pathlib import Path
@@ -72,6 +73,8 @@ def serve(
         server = uvicorn.Server(
             uvicorn.Config(app, log_config=None, timeout_keep_alive=30, timeout_graceful_shutdown=3)
         )
+        # Answers that are cut off at the end are not errors.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
         try:
             tell = functools.partial(typer.echo, err=True)
             prepared.start(lambda: loading.load_models(paths, own), tell, lambda: setattr(server, "should_exit", True))
