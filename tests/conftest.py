@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import hypothesis
 
@@ -141,9 +142,12 @@ def tiny_run(tmp_path_factory):
 def data_dir() -> Path:
     """Third-party data, which is never committed. CI must have it: a test that skips there would prove nothing."""
     if not (folder := os.environ.get("VBSIX_DATA")):
-        reason = "VBSIX_DATA is not set: it names the folder that holds scone/ and glove/"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+        _lack("VBSIX_DATA is not set: it names the folder that holds scone/ and glove/")
     return Path(folder)
+
+
+def _lack(reason: str) -> NoReturn:
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
 
 @pytest.fixture(scope="session")
@@ -159,4 +163,6 @@ def glove_file(data_dir: Path) -> Path:
 @pytest.fixture(scope="session")
 def golden_dir(data_dir: Path) -> Path:
     """Programs with their outcome after every token."""
-    return data_dir.parent / "golden"
+    if not (folder := data_dir.parent / "golden").is_dir():
+        _lack(f"{folder} is missing: it holds the golden cases, which cannot be downloaded")
+    return folder
