@@ -62,8 +62,8 @@ class TrainingConfig:
     steps: int = setting(20000, "Number of parameter updates.", least=1)
     curriculum_steps: int = setting(
         0,
-        "Steps at the start that train only on the shortest examples: those with the fewest instructions, or, if these "
-        "are less than a tenth of all, with as many instructions as a tenth takes.",
+        "Steps at the start that train only on the shortest examples: those with the fewest instructions. If they are "
+        "less than a tenth of all, the next longer ones are added until they are a tenth.",
         least=0,
         input_of="step",
     )
@@ -78,10 +78,10 @@ class TrainingConfig:
     )
     averaging: float = setting(
         0.0,
-        "Weight averaging: evaluate, keep and continue a running average of the policy's parameters. 0 turns it off. "
-        "Between 0 and 1: after each step, the average moves towards the policy by 1 minus this, so that 0.999 "
-        "averages about 1,000 steps. 1 is a special case: the mean of all steps of the run or stage. Search and "
-        "training use the policy itself.",
+        "Weight averaging: a running average of the policy's parameters is evaluated, exported, and continued by later "
+        "stages and by `--from`. Searches and updates of the run use the policy itself. 0 turns it off. Between 0 and "
+        "1: after each step, the average moves towards the policy by 1 minus this, so that 0.999 averages about 1,000 "
+        "steps. 1 is a special case: the mean of all steps of the run or stage.",
         least=0,
         most=1,
         input_of="step",

@@ -28,8 +28,8 @@ class DataConfig:
     )
     suffixes: bool = setting(
         False,
-        "Also train on suffix examples: where a shorter example is the beginning of a longer one, the rest of the "
-        "longer one, starting from the shorter one's target.",
+        "Also train on suffix examples: if a shorter example is the beginning of a longer one, the rest of the longer "
+        "one is an example, too. It starts from the target of the shorter one.",
     )
     waypoints: bool = setting(
         False,
@@ -38,8 +38,8 @@ class DataConfig:
     )
     least_posterior: float = setting(
         0.7,
-        "Runs with teachers: learn only from rows whose inferred worlds have at least this posterior. 0 leaves out no "
-        "row.",
+        "Runs with teachers: learn only from rows whose inferred worlds have at least this share of the probability. 0 "
+        "leaves out no row.",
         least=0,
         most=1,
         input_of="data",
