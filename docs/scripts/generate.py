@@ -70,8 +70,14 @@ def settings_page() -> str:
         "",
         NOTE,
         "",
-        "Every setting of a run, its default and its meaning. `vbsix config show` prints the settings of a run;",
-        "`--set NAME=VALUE` changes one, as in `--set search.beam=64`. In Python, `vbsix.train` takes",
+        "Every setting of a run, its default and its meaning.",
+        "",
+        "`vbsix config show DOMAIN` prints the settings that a run starts with; for a built-in domain, those for SCONE,",
+        "or with `--quick` those for the built-in corpus. For a language of your own, the command is",
+        "`vbsix config show lamps:Lamps`; two values [depend on the file](#built-in-corpus-and-json-lines) of examples.",
+        "Once a run exists, its settings are in `RUN/run.json`.",
+        "",
+        "`--set NAME=VALUE` changes a setting, as in `--set search.beam=64`. In Python, `vbsix.train` takes",
         "`search__beam=64`.",
         "",
         "`--config FILE` reads a TOML file of this form, with all settings or only some:",
@@ -84,7 +90,8 @@ def settings_page() -> str:
         "```",
         "",
         "[Concepts](concepts.md) explains the terms; [Teaching](context.md#teaching-across-folds) explains teachers.",
-        "*Guu et al.* are [Guu et al. (2017)](https://aclanthology.org/P17-1097/).",
+        "*The paper* is [VBSiX](https://aclanthology.org/N19-1193/); *Guu et al.* are",
+        "[Guu et al. (2017)](https://aclanthology.org/P17-1097/).",
         "",
         "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. With",
         f"the recipe `published`, {_assignments(PUBLISHED_SIZES)}",
@@ -93,12 +100,15 @@ def settings_page() -> str:
         "[variants](#variants), [built-in corpus and JSON lines](#built-in-corpus-and-json-lines), and",
         "[domains](#domains) of SCONE.",
         "",
+        "**Data change some defaults.** The column *JSON lines* has the defaults for your own data, where they differ.",
+        "",
     ]
+    own = changes(config, preset("", data="json-lines")) | _from_file()
     for section in sections:
         value = getattr(config, section.name)
         doc = (type(value).__doc__ or "").split("\n")[0]
-        rows = [["setting", "default", "meaning"]]
-        rows += [_setting_row(section.name, value, entry) for entry in dataclasses.fields(value)]
+        rows = [["setting", "default", "JSON lines", "meaning"]]
+        rows += [_setting_row(section.name, value, entry, own) for entry in dataclasses.fields(value)]
         lines += [f"## {section.name}", "", doc, "", to_markdown(rows), ""]
     lines += [*_named("Methods", _ABOUT_METHODS, METHODS)]
     lines += [*_recipes()]
@@ -119,12 +129,23 @@ _ABOUT_METHODS = (
 )
 
 
-def _setting_row(section: str, value: Any, entry: dataclasses.Field[Any]) -> list[str]:
+def _from_file() -> dict[str, str]:
+    """The settings that a file of JSON lines decides, in words."""
+    return {
+        "data.max_words": f"length of the longest instruction, up to {MOST_WORDS}",
+        "training.curriculum_steps": f"{CURRICULUM:.0%} of the steps if the number of instructions varies",
+    }
+
+
+def _setting_row(section: str, value: Any, entry: dataclasses.Field[Any], own: Mapping[str, Any]) -> list[str]:
+    """A row of the table; `own` has what JSON lines change, as a value or in words."""
     wanted = typing.get_type_hints(type(value))[entry.name]
     literal = typing.get_origin(wanted) is Literal
     choices = typing.get_args(wanted) if literal else tuple(entry.metadata["bounds"].names)
     meaning = entry.metadata["help"] + (f" One of: {', '.join(f'`{name}`' for name in choices)}." if choices else "")
-    return [f"`{section}.{entry.name}`", _code(getattr(value, entry.name)), meaning]
+    name = f"{section}.{entry.name}"
+    changed = "" if name not in own else own[name] if name in _from_file() else _code(own[name])
+    return [f"`{name}`", _code(getattr(value, entry.name)), changed, meaning]
 
 
 def _named(title: str, about: str, named: Mapping[str, Mapping[str, Any]], mark: str = "`") -> Iterator[str]:
@@ -173,7 +194,7 @@ def _recipes() -> Iterator[str]:
         "programs as the beam has states (`search.program_beam=0`).",
         "",
         "Six things differ from the paper, or from the code of Guu et al. (2017), with both recipes. The",
-        "[notebook](notebook.md#the-published-recipe-known-deviations) has details.",
+        "[notebook](notebook.md#the-published-recipe-known-deviations) has details, and three more points.",
         "",
         "- All complete programs leave the beam. In the paper only correct ones do.",
         "- A batch without a correct program does not update the policy.",
@@ -201,9 +222,8 @@ def _quick() -> Iterator[str]:
         "The built-in corpus (`--data synthetic`, the default) and JSON lines have smaller settings, for short runs\n"
         f"on a CPU. The default method for JSON lines is `{DEFAULT_METHOD['json-lines']}`.\n"
         "\n"
-        "For JSON lines, two more values come from the file. `data.max_words` is the\n"
-        f"length of the longest instruction, up to {MOST_WORDS}. `training.curriculum_steps` is {CURRICULUM:.0%} of\n"
-        f"the steps if examples differ in their number of instructions."
+        f"For JSON lines, {' and '.join(f'`{name}`' for name in _from_file())} depend on the file; the tables\n"
+        "above say how."
     )
     yield from _named("Built-in corpus and JSON lines", about, named, mark="")
 

@@ -51,13 +51,13 @@ class TrainingConfig:
     labels: Literal["paper", "graph"] = setting(
         "graph",
         "The critic's labels. `paper`: states on extracted correct programs and on `search.negatives`, labelled as in "
-        "Algorithm 2. `graph`: all states of the beams that are in the critic's window, labelled with the probability "
-        "of reaching the target, summed over all correct paths through the beams.",
+        "the paper's Algorithm 2. `graph`: all states of the beams that are in the critic's window, labelled with the "
+        "probability of reaching the target, summed over all correct paths through the beams.",
     )
     critic_updates: Literal["always", "with-hits"] = setting(
         "with-hits",
-        "Whether the critic is updated on every batch (Algorithm 2) or only, like the policy, on batches in which a "
-        "search found a correct program.",
+        "Whether the critic is updated on every batch (the paper's Algorithm 2) or only, like the policy, on batches "
+        "in which a search found a correct program.",
     )
     steps: int = setting(20000, "Number of parameter updates.", least=1)
     curriculum_steps: int = setting(
@@ -113,15 +113,14 @@ class TrainingConfig:
     )
     beta: float = setting(
         1.0,
-        "Exponent of the weights of correct programs, extracted ones (Guu et al. 2017) or paths of the graph: with 1, "
-        "weights are proportional to probability (MML); below 1, improbable programs count for more; with 0, weights "
-        "are equal; above 1, the most probable program counts for more.",
+        "Each correct program is weighted by its probability to this power (Guu et al. 2017). 0: all count the same. "
+        "1: in proportion to probability, as in MML. Above 1: the most probable program counts for more than in MML.",
         least=0,
         input_of="step",
     )
     beta_steps: int = setting(
         0,
-        "Steps at the start over which the exponent rises from 0 to `beta`: all correct programs count the same at "
+        "Steps at the start over which the power rises from 0 to `beta`: all correct programs count the same at "
         "first, so that none is preferred only because it was found first.",
         least=0,
         input_of="step",

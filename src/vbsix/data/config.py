@@ -17,8 +17,9 @@ class DataConfig:
 
     split: Literal["train", "train-orig"] = setting(
         "train",
-        "The rows to learn from. SCONE: the file `train`, or `train-orig` with the examples of 1 and 2 instructions "
-        "that earlier papers used. Built-in corpus: its rows, or their first 1 and 2 instructions as separate rows.",
+        "The rows to learn from. `train`: the file of that name of SCONE, or the rows of the built-in corpus. "
+        "`train-orig`: SCONE's file with the examples of 1 and 2 instructions that earlier papers used; of the "
+        "built-in corpus, the first 1 and the first 2 instructions of each row, as rows of their own.",
     )
     lengths: tuple[int, ...] = setting(
         (1, 2, 3),
@@ -38,8 +39,8 @@ class DataConfig:
     )
     least_posterior: float = setting(
         0.7,
-        "Runs with teachers: learn only from rows whose inferred worlds have at least this share of the probability. 0 "
-        "leaves out no row.",
+        "Runs with teachers: learn only from rows where the inferred worlds have at least this posterior: their share "
+        "of the probability of all correct programs that the teacher finds. 0 leaves out no row.",
         least=0,
         most=1,
         input_of="data",
