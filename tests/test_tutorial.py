@@ -39,7 +39,7 @@ def empty_folder(tmp_path, monkeypatch):
         copied = TUTORIAL.parents[1] / "examples" / example
         (tmp_path / copied.name).write_bytes(copied.read_bytes())
     yield tmp_path
-    for name in ("lamps", "hallway", "word_problems", "averages"):
+    for name in ("lamps", "visible", "hallway", "word_problems", "averages"):
         sys.modules.pop(name, None)
 
 
