@@ -394,6 +394,16 @@ def test_attention_is_to_the_words_of_each_instruction(models):
         assert np.abs(one - other).max() > 1e-3
 
 
+def test_a_command_with_more_than_its_share_of_tokens_has_attention():
+    """The limit holds for a whole program, so a short command leaves tokens for a long one."""
+    model, example = Model("scene", builtin("scene")), EXAMPLES["scene"][0]
+    commands = ["g PShirt ALeave", "all-objects 1 index all-objects 2 index PRight AMove"]
+    assert len(commands[1].split()) > model.parser.domain.max_tokens_per_instruction
+    asked = AttentionRequest(model="scene", world=example.world, utterances=list(example.utterances), commands=commands)
+    found = answer_attention(model, asked).commands
+    assert [[one.token for one in command] for command in found] == [text.split() for text in commands]
+
+
 def test_requests_for_attention_accept_new_names_and_old_ones_with_a_note(server, caplog):
     commands = ["all-objects 2 index ARemove"]
     new = {"model": MODEL, "context": ROW, "instructions": SAID[:1], "commands": commands}
@@ -440,7 +450,8 @@ def test_tokens_for_where_something_was_are_shown_like_others(tmp_path):
         (["all-objects 2 index ARemove"] * 2, "2 commands for 1 instructions"),
         (["2 nonsense"], "nonsense"),
         (["ASwap"], "ASwap"),
-        ([" "], "each has 1 to"),
+        ([" "], "each has at least one token"),
+        (["1 " * 8], "all together have up to 7"),
         (["all-objects 2 index"], "each must be one whole command"),
     ],
 )

@@ -53,8 +53,9 @@ def attention(
         )
     domain, words = parser.domain, parser.word_ids(utterances, room)
     lengths = [len(command.split()) for command in commands]
-    if not all(lengths) or max(lengths) > domain.max_tokens_per_instruction:
-        raise VbsixError(f"commands: each has 1 to {domain.max_tokens_per_instruction} tokens.")
+    most = len(commands) * domain.max_tokens_per_instruction  # of all together: one may have more than its share
+    if not all(lengths) or sum(lengths) > most:
+        raise VbsixError(f"commands: each has at least one token, and all together have up to {most}.")
     *along, (_, ended) = states_along(domain, world, " ".join(commands).split())
     states = [state for state, _ in along]
     places = np.repeat(np.arange(len(commands)), lengths)
