@@ -9,7 +9,7 @@ import pytest
 
 import vbsix
 from vbsix.data.scone import load_split
-from vbsix.parsing.impossible import LEAST_SHARE, WORLDS, missing, other_worlds
+from vbsix.parsing.impossible import LEAST_SHARE, WORLDS, leaves_out, missing, other_worlds
 
 STAGE = "1:r_ 2:__ 3:gb"
 BEAKERS = "1:ggg 2:_ 3:yo"
@@ -71,10 +71,31 @@ ROW = "1:0 2:1 3:2"
         ("alchemy", "pour out the blue one", BEAKERS, BEAKERS, "no beaker holds blue"),
         ("alchemy", "pour out the green one instead of the red one", BEAKERS, BEAKERS, None),
         ("chess", "remove the fifth figure", "e2", "e4", None),
+        ("scene", "a man in blue with a purple hat appears on the right", STAGE, "1:r_ 2:b_ 3:gb", None),
+        ("scene", "a man in white enters", STAGE, STAGE, "nobody wears white"),
+        ("scene", "a man in blue enters next to the man in yellow", STAGE, "1:r_ 2:b_ 3:gb", "nobody wears yellow"),
+        ("scene", "a woman in purple enters at position 1", STAGE, "1:r_ 2:p_ 3:gb", "position 1 is taken"),
+        ("scene", "the man with a purple hat comes closer", STAGE, STAGE, "nobody has a purple hat"),
     ],
 )
 def test_what_is_named_must_be_there(domain, text, before, after, reason):
     assert missing(domain, text, before, after) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "out"),
+    [
+        ("a man in blue with a purple hat appears on the right", "1:r_ 2:b_ 3:gb", True),
+        ("a man in blue with a purple hat appears on the right", "1:r_ 2:bp 3:gb", False),
+        ("then somebody in Yellow joins them", "1:r_ 2:p_ 3:gb", True),
+        ("another person in a yellow shirt, not the orange one, enters", "1:r_ 2:y_ 3:gb", False),
+        ("the man in yellow leaves", "1:r_ 2:__ 3:__", False),
+    ],
+)
+def test_readings_that_leave_out_how_somebody_who_comes_looks_are_noticed(text, after, out):
+    """They do not show that the instruction cannot be done."""
+    assert leaves_out("scene", text, STAGE, after) == leaves_out("scene-where", text, STAGE, after) == out
+    assert not leaves_out("alchemy", text, BEAKERS, BEAKERS)
 
 
 @pytest.mark.parametrize(("name", "most"), [("scene", 0.015), ("alchemy", 0), ("tangrams", 0)])

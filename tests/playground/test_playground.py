@@ -371,6 +371,16 @@ def test_what_cannot_be_done_says_why(domain, world, utterance, reason):
     assert reason is None or not answer.understood
 
 
+def test_a_command_that_leaves_out_a_hat_is_doubtful_and_not_called_impossible():
+    """In SCONE nobody comes with a hat, so the model does not know that this can be done."""
+    world, text = "1:__ 2:__ 3:__ 4:by 5:__ 6:__ 7:go 8:__ 9:__ 10:__", "a man in a green shirt and a red hat appears"
+    asked = ParseRequest(model="scene", world=world, utterances=[f"{text} on the far left"])
+    answer = answer_parse(Model("scene", builtin("scene")), asked)
+    (command,) = answer.readings[0].commands
+    assert "red hat" not in (command.words or "")
+    assert (command.doubtful, answer.understood, answer.reasons) == (True, False, [None])
+
+
 # Corrections.
 
 

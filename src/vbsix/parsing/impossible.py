@@ -63,6 +63,11 @@ _AMOUNT = re.compile(
     rf"(?:(?P<ordinal>{'|'.join(ORDINALS)}|last) beaker|beaker (?P<number>[1-7])|"
     r"(?P<colour>[a-z]+) (?:beaker|chemical|one))$"
 )
+_NEWCOMER = re.compile(
+    r"\b(?:(?:an?|another)(?: [a-z]+){0,2} (?:boy|character|girl|guy|lady|man|one|person|woman)|some(?:body|one))\b"
+    r"(?: (?!(?:and then|who)\b)[\w-]+){0,9}? (?:appear|arrive|come|enter|join|walk|step)s?\b"
+)
+"""Somebody who comes: what is said of them need not be there before."""
 _EXCLUDED = re.compile(r"\b(?:not|except|without|instead of|unlike|than)(?: \w+){1,5}")
 """What these words exclude need not be there: `not the red one`."""
 
@@ -76,15 +81,29 @@ def missing(domain: str, text: str, before: str, after: str) -> str | None:
     return find and find(_EXCLUDED.sub("", text.lower()), cells(before), cells(after))
 
 
+def leaves_out(domain: str, text: str, before: str, after: str) -> bool:
+    """Whether nobody looks as an instruction says of somebody who comes: it was misread, and can perhaps be done."""
+    if base_name(domain) != "scene":
+        return False
+    newcomers = _NEWCOMER.finditer(_EXCLUDED.sub("", text.lower()))
+    return any(_missing_look(found[0], [*cells(before), *cells(after)]) is not None for found in newcomers)
+
+
 def _missing_person(text: str, before: Sequence[str], after: Sequence[str]) -> str | None:
-    people = [*before, *after]
+    return (
+        _missing_look(_NEWCOMER.sub("", text), [*before, *after])
+        or _missing_look(text, [2 * letter for letter in NAMES])  # what nobody can look like
+        or _missing_room(text, before, after)
+    )
+
+
+def _missing_look(text: str, people: Sequence[str]) -> str | None:
     for name, what in re.findall(r"\b([a-z]+)[ -](shirt|hat)\b", text):
         letter = _letters(NAMES).get(name)
         if letter and all(person["shirt hat".split().index(what) :][:1] != letter for person in people):
             return f"nobody has {with_article(f'{name} {what}')}"
-    if name := _missing_colour(text, NAMES, people):
-        return f"nobody wears {name}"
-    return _missing_room(text, before, after)
+    name = _missing_colour(text, NAMES, people)
+    return f"nobody wears {name}" if name else None
 
 
 def _missing_room(text: str, before: Sequence[str], after: Sequence[str]) -> str | None:

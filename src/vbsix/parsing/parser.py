@@ -10,6 +10,7 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from vbsix.domains.base import Domain
 from vbsix.evaluation.confidence import FALLBACK_THRESHOLD, ConfidenceModel, fallback_steps
 from vbsix.models import Ensemble, PolicyNetwork
 from vbsix.models.critic import TrainedCritic
-from vbsix.parsing.impossible import find_failures, missing
+from vbsix.parsing.impossible import find_failures, leaves_out, missing
 from vbsix.runs.checkpoints import to_tensors
 from vbsix.runs.identity import Behaviour, identify
 from vbsix.search.prediction import Parse, Predictions, Reading, map_requests, predict, to_readings
@@ -287,6 +288,18 @@ class Parser:
         """How certain each command must be for a parse to count as understood."""
         return FALLBACK_THRESHOLD if self.confidence_model is None else self.confidence_model.threshold
 
+    def doubts(self, reading: Reading, world: str, utterances: Sequence[str]) -> tuple[bool, ...]:
+        """For each command whether it is too doubtful to count as understood.
+
+        It is less certain than the threshold, or leaves out how its instruction describes somebody who comes. Commands
+        that were given have confidence 1, and are never doubtful.
+        """
+        steps = zip(utterances, pairwise([world, *reading.worlds]), reading.command_confidences, strict=True)
+        return tuple(
+            confidence < self.threshold or (confidence < 1 and leaves_out(self.domain.name, text, *worlds))
+            for text, worlds, confidence in steps
+        )
+
     def _parse(self, example: Example, predicted: Predictions, chosen: int) -> Parse:
         """The first `chosen` commands were given, and are certain."""
         most = self.config.data.max_words
@@ -298,7 +311,7 @@ class Parser:
             None if place < chosen or not readings else missing(self.domain.name, text, *worlds[place : place + 2])
             for place, text in enumerate(example.instructions)
         )
-        sure = bool(readings) and min(readings[0].command_confidences) >= self.threshold
+        sure = bool(readings) and not any(self.doubts(readings[0], example.context, example.instructions))
         return Parse(
             world=example.context,
             utterances=example.instructions,

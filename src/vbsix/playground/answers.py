@@ -125,16 +125,17 @@ def _space(found: Inspection, drawing: str) -> SpaceSearched:
 
 def _reading(model: Model, found: Parse, reading: Reading) -> ReadingFound:
     words = tell_all(model.domain, found.world, reading.worlds, reading.commands)
-    parts = zip(reading.commands, words, reading.command_confidences, reading.worlds, strict=True)
+    doubts = model.parser.doubts(reading, found.world, found.utterances)
+    parts = zip(reading.commands, words, reading.command_confidences, doubts, reading.worlds, strict=True)
     commands = [
         CommandRead(
             tokens=command.split(),
             words=said,
             confidence=confidence,
-            doubtful=confidence < model.parser.threshold,
+            doubtful=doubtful,
             world=world,
         )
-        for command, said, confidence, world in parts
+        for command, said, confidence, doubtful, world in parts
     ]
     return ReadingFound(commands=commands, probability=reading.probability, confidence=reading.confidence)
 

@@ -143,7 +143,8 @@ class CommandRead(_Answer):
     confidence: float
     """How probable it is that the command is right, given those before."""
     doubtful: bool
-    """Whether it is too improbable, or its instruction has too many rare or unknown words, to count as understood."""
+    """Whether it is too improbable, or its instruction has too many rare or unknown words, to count as understood; or
+    it leaves out how its instruction describes somebody who comes."""
     world: str
     """After the command."""
 

@@ -81,8 +81,9 @@ class Parse:
     domain: str = ""
     """The name of the language."""
     understood: bool = True
-    """False if a command of the best reading is too doubtful: its words are rare or unknown, or it is improbable. Also
-    False if there is a reason why an instruction cannot be done."""
+    """False if a command of the best reading is too doubtful: its words are rare or unknown, it is improbable, or it
+    leaves out how its instruction describes somebody who comes. Also False if there is a reason why an instruction
+    cannot be done."""
     reasons: tuple[str | None, ...] = ()
     """For each instruction why it cannot be done, such as "beaker 7 is full"; None where nothing says so."""
 
