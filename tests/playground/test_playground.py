@@ -295,7 +295,7 @@ def test_built_in_models_say_how_good_they_are_on_test(domain):
     card = (PRETRAINED / f"{domain}.md").read_text(encoding="utf-8")
     *_, after_3, after_5 = next(line for line in card.splitlines() if line.startswith("| test")).strip("| ").split("|")
     stated = {"3": float(after_3), "5": float(after_5)}
-    assert model.accuracy_split == "test"
+    assert (model.accuracy_split, model.parser.provenance["data"]) == ("test", "SCONE")
     assert {length: round(100 * model.accuracy[length], 1) for length in stated} == stated
 
 

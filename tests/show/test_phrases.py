@@ -43,6 +43,22 @@ ROW = "1:0 2:1 3:2 4:3"
                 "empty beaker 6, the one just mixed",
             ],
         ),
+        (
+            "alchemy",
+            BEAKERS,
+            ["p PColor all-objects 2 index APour", "-1 H2 all-objects 4 index APour"],
+            ["pour beaker 7 into beaker 2", "pour beaker 2, the one just filled, into beaker 4"],
+        ),
+        (
+            "tangrams",
+            ROW,
+            ["all-objects 2 index ARemove", "1 -1 H1 AAdd", "-1 H2 all-objects 2 index ASwap"],
+            [
+                "remove the second figure",
+                "put the removed figure back in first place",
+                "swap the first figure, the one just put back, and the second figure",
+            ],
+        ),
         ("alchemy", BEAKERS, ["g PColor 2 ADrain"], ["pour out two units of beaker 1"]),
         (
             "tangrams-where",

@@ -91,7 +91,7 @@ def _phrase(change: Change) -> Phrase:
             )
         case "pour":
             return Phrase(
-                lambda one, other: f"pour {one} into {other}",
+                lambda one, other: f"pour {_closed(one)} into {other}",
                 ((first, _beaker(first)), (last, _beaker(last))),
                 {last: "{}, the one just filled", first: "{}, the one just emptied"},
             )
@@ -115,10 +115,15 @@ def _phrase(change: Change) -> Phrase:
             return Phrase(lambda *_: where, (), {first: "{}, the one just put back"})
         case _:
             return Phrase(
-                lambda one, other: f"swap {one} and {other}",
+                lambda one, other: f"swap {_closed(one)} and {other}",
                 ((first, _figure(first)), (last, _figure(last))),
                 {},
             )
+
+
+def _closed(name: str) -> str:
+    """What to call a thing before more words: "beaker 3, the one just filled," with the second comma."""
+    return f"{name}," if "," in name else name
 
 
 def _person(cell: str) -> str:
