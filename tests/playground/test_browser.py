@@ -826,6 +826,15 @@ def test_at_a_zoom_of_200_percent_and_in_forced_colours_nothing_is_lost(page):
     assert len(colours) == 3 and colours[0] == colours[2] != colours[1]  # the line that the stage shows
 
 
+def test_cards_that_lead_to_the_target_say_so_without_colour(page):
+    page.emulate_media(forced_colors="active")
+    go(page, address("search", SAID[0], beam="64"))
+    cards = page.locator(".card.on-the-way")
+    expect(cards.first).to_contain_text("kept, leads to the target")
+    assert page.get_by_text("leads to the target").count() == cards.count() > 0
+    assert cards.first.evaluate("one => getComputedStyle(one).borderLeftWidth") == "5px"
+
+
 def test_the_documentation_needs_nothing_from_elsewhere(page):
     page.goto("/docs")
     for path in ("models", "random", "parse", "search", "attention", "feedback"):

@@ -193,6 +193,7 @@ function tell({ expanded, successors, merged, correct, incorrect, kept, pruned }
 
 function card(state, onTheWay, pictures) {
   const tokens = state.tokens.join(" | ");
+  const leads = onTheWay && state.kind !== "correct" ? ", leads to the target" : null;
   const ways = state.ways > 1 ? ` ${state.ways} ways merged` : "";
   const figure = h("figure", { className: "world" });
   show(figure, pictures[state.world], { moving: false });
@@ -200,7 +201,7 @@ function card(state, onTheWay, pictures) {
     "li",
     { className: `card ${state.kind}${onTheWay ? " on-the-way" : ""}` },
     figure,
-    h("p", {}, h("span", { className: "kind" }, KINDS[state.kind]), tokens && h("code", {}, ` ${tokens}`), h("span", { className: "quiet" }, ways)),
+    h("p", {}, h("span", { className: "kind" }, KINDS[state.kind]), leads, tokens && h("code", {}, ` ${tokens}`), h("span", { className: "quiet" }, ways)),
     h("p", {}, state.stack.length ? h("code", {}, state.stack.map(short).join(" ")) : h("span", { className: "quiet" }, "empty stack")),
     h(
       "p",
