@@ -107,6 +107,7 @@ def test_results_and_mistakes_are_there(page):
     assert "instruction 1" in outline.texts["th"] and {"add", "remove", "swap"} & set(outline.texts["th"])
     assert {"predicted", "should be", "at first"} <= set(outline.texts["figcaption"])
     assert outline.texts["q"]
+    assert any("from generated sentences" in text for text in outline.texts["p"])
 
 
 @pytest.mark.browser
@@ -119,6 +120,19 @@ def test_it_fits_a_phone_and_is_accessible(page):
             assert opened.evaluate("document.documentElement.scrollWidth") <= width
             found = Axe().run(opened)
             assert not found.response["violations"], found.generate_report()
+
+
+@pytest.mark.browser
+def test_bars_stay_in_forced_colours(page):
+    with open_browser() as browser:
+        opened = browser.new_page(forced_colors="active")
+        opened.set_content(page)
+        ground, bar = (
+            opened.locator(name).first.evaluate("one => getComputedStyle(one).backgroundColor")
+            for name in ("body", ".bar")
+        )
+        assert bar != ground and bar != "rgba(0, 0, 0, 0)"
+        assert opened.locator(".step.wrong").first.evaluate("one => getComputedStyle(one).borderLeftWidth") == "3px"
 
 
 @pytest.mark.browser

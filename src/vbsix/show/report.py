@@ -235,8 +235,9 @@ def _share(share: Share, name: str) -> tuple[str, float, str]:
 
 def _setting(one: Examined) -> str:
     config, seeds = one.run.config, ", ".join(map(str, one.seeds))
+    source = "generated sentences" if one.run.source == "synthetic" else Path(one.run.source).name
     words = (
-        f"{one.domain}, learned by {full_name(one.run.config)} from {Path(one.run.source).name}, "
+        f"{one.domain}, learned by {full_name(one.run.config)} from {source}, "
         f"{config.training.steps} steps, seed{'s' * (len(one.seeds) > 1)} {seeds}{_made_on(one.run)}."
     )
     return tag("p", plain(words)) + tag(
