@@ -254,7 +254,7 @@ def test_links_and_steps_back_to_what_is_not_here(page):
     expect(alert).to_have_text(f"There is no model of chess here; this is {MODEL}, a model of tangrams.")
     expect(shown).not_to_have_value("e4")
     go(page, address("play", SAID[0], model="ghost", world=STAGE))  # nothing tells what it is of
-    expect(alert).to_contain_text(f"There is no model ghost here; this is {MODEL}. context: ")
+    expect(alert).to_contain_text(f"There is no model ghost here; this is {MODEL}. First world: ")
     go(page, address("play", SAID[0]))
     page.evaluate("location.hash = 'view=play'")
     expect(page.get_by_label("Instruction 1", exact=True)).to_have_value("")
@@ -294,11 +294,27 @@ def test_examples_say_whether_the_outcome_is_right(page, ask):
     chip, verdict = page.get_by_role("button", name=example.title, exact=True), page.locator("#verdict")
     expect(verdict).to_be_hidden()
     chip.click()
-    expect(verdict).to_have_text("✓ This is the right outcome." if right else "✗ This is not the right outcome.")
+    expect(verdict).to_contain_text("✓ This is the right outcome." if right else "✗ This is not the right outcome.")
     expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(verdict.locator("figure")).to_have_count(int(not right))
     expect(page.locator("#say li")).to_have_count(len(example.utterances) + 1)
     page.get_by_label("Instruction 1", exact=True).press_sequentially(" now")
     expect(verdict).to_be_hidden()  # the target is that of the example only
+
+
+def test_where_the_outcome_is_wrong_the_right_one_is_shown(page, ask):
+    end = ask("/api/parse", model=MODEL, world=ROW, utterances=SAID[:1])["readings"][0]["commands"][-1]["world"]
+    verdict = page.locator("#verdict")
+    go(page, address("play", SAID[0], target="1:4 2:0"))
+    expect(verdict).to_have_text(re.compile("✗ This is not the right outcome.It should be:"))
+    expect(verdict.locator("figure")).to_have_attribute("data-world", "1:4 2:0")
+    pieces = verdict.locator("[data-piece]").evaluate_all("found => found.map(one => one.dataset.piece)")
+    assert pieces == ["4", "0"]
+    go(page, address("play", SAID[0], target=end))
+    expect(verdict).to_have_text("✓ This is the right outcome.")
+    go(page, address("play", SAID[0], target="nothing"))  # no world, so there is nothing to draw
+    expect(verdict).to_have_text("✗ This is not the right outcome.")
+    expect(page.get_by_role("alert")).to_be_hidden()
 
 
 def test_the_page_says_what_it_is_and_how_good_the_model_is(page):
@@ -587,7 +603,7 @@ def test_bad_input_says_what_is_wrong(page):
     text.fill("1:0 2:9")
     text.press("Enter")
     alert = page.get_by_role("alert")
-    expect(alert).to_have_text("world: position 2 ('9'): expected a shape from 0 to 4")
+    expect(alert).to_have_text("First world: position 2 ('9'): expected a shape from 0 to 4")
     text.fill(ROW)
     text.press("Enter")
     expect(alert).to_be_hidden()
@@ -662,7 +678,7 @@ def test_a_target_may_be_wrong_or_empty(page):
     expect(page.locator(".found").first).to_be_visible()
     target.fill("xyz")
     target.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("target: ")
+    expect(page.get_by_role("alert")).to_contain_text("Target: ")
     expect(page.locator(".found").first).to_be_hidden()
     expect(page.get_by_role("button", name="Target: change position 1", exact=True)).to_have_count(0)
     follow.click()
@@ -682,7 +698,7 @@ def test_a_bad_world_leaves_nothing_of_another_view(page):
     text.press("Enter")
     page.get_by_role("button", name="Compare models").click()
     expect(page.locator(".reading")).to_have_count(0)
-    expect(page.get_by_role("alert")).to_contain_text("context: ")
+    expect(page.get_by_role("alert")).to_contain_text("First world: ")
 
 
 def test_models_are_compared(page, ask):

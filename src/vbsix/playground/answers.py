@@ -46,7 +46,7 @@ def random_rows(domain: str) -> list[Synthetic]:
 def answer_parse(model: Model, request: ParseRequest) -> ParseAnswer:
     """Parses, with pictures of all worlds."""
     if not request.utterances:
-        with naming("world"):
+        with naming("context"):
             model.parser.domain.parse_world(request.world)
         return ParseAnswer(
             readings=[],

@@ -30,7 +30,7 @@ class Feedback:
             if not text.strip():  # one such line, and no example of the file could be read
                 raise VbsixError(f"instruction {number} is empty.")
         domain = model.parser.domain
-        with naming("world"):
+        with naming("context"):
             context = domain.format_world(domain.parse_world(request.world))
         with naming("target"):
             target = domain.format_target(domain.parse_target(request.target))

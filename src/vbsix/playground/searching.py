@@ -60,7 +60,7 @@ def search(
     domain, parser = model.parser.domain, model.parser
     words = parser.word_ids(utterances, MOST_UTTERANCES)
     config = SearchConfig(space=space, beam=beam, selection="epsilon-greedy", epsilon=0.0, program_beam=EXTRACTED)
-    with naming("world"):
+    with naming("context"):
         start = domain.parse_world(world)
     with naming("target"):
         end = domain.parse_target(target)

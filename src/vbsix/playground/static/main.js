@@ -7,7 +7,7 @@ import { instructionList } from "./instructions.js";
 import { drawOutcomes } from "./play.js";
 import { SEARCHING, searchPanel } from "./search.js";
 import { accuracyOf, BEING_PREPARED, canAnswer, doubt, titled } from "./words.js";
-import { baseName, worldView } from "./worlds.js";
+import { baseName, show, worldView } from "./worlds.js";
 
 const DOMAINS = ["scene", "alchemy", "tangrams"];
 const ABOUT = {
@@ -201,7 +201,7 @@ async function askAll(asked, signal) {
     if (asked.view === "play") explain(request, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
-    complain([notice, error.message].filter(Boolean).join(" "));
+    complain([notice, inWords(error)].filter(Boolean).join(" "));
     notice = "";
   }
 }
@@ -253,8 +253,23 @@ function drawVerdict(end) {
   verdict.hidden = state.view !== "play" || state.target === null || end === undefined;
   if (verdict.hidden) return;
   const right = end === state.target;
+  const about = JSON.stringify([right, state.model, state.target]);
+  if (drawVerdict.about === about) return; // the picture stays
+  drawVerdict.about = about;
   verdict.className = right ? "right" : "wrong";
   verdict.replaceChildren(h("p", {}, right ? "✓ This is the right outcome." : "✗ This is not the right outcome."));
+  if (!right) showTarget(verdict, state.target);
+}
+
+/** The world that should have come out, below the verdict. */
+async function showTarget(verdict, target) {
+  const figure = h("figure", { className: "small world" });
+  const whole = h("div", {}, h("p", {}, "It should be:"), figure);
+  const answered = await ask("/api/parse", { model: state.model, context: target, instructions: [] }).catch(() => null);
+  if (!answered || verdict.className === "right" || target !== state.target) return; // it is no world, or something else is shown
+  show(figure, answered.pictures[target], { moving: false });
+  figure.dataset.world = target;
+  verdict.replaceChildren(verdict.firstChild, whole);
 }
 
 /** Why instructions are impossible, where that is known; the first reading says in which worlds they are given. */
@@ -449,6 +464,9 @@ function drawButtons() {
 function guarded(action) {
   return () => action().catch(({ message }) => complain(message));
 }
+
+/** An error by the names that fields have on the page. */
+const inWords = ({ message }) => message.replace(/^context: /, "First world: ").replace(/^target: /, "Target: ");
 
 function complain(message) {
   $("problem").textContent = message;
