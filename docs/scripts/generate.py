@@ -39,6 +39,7 @@ from vbsix.runs.folder import Run
 from vbsix.runs.metrics import METRICS
 from vbsix.utilities.markdown import fill_parts, to_markdown
 from vbsix.utilities.numbers import MISSING, mean_std
+from vbsix.utilities.registry import Registry
 
 sys.path.insert(0, str(Path(__file__).parent))
 import figures
@@ -92,7 +93,8 @@ def settings_page() -> str:
         "[Concepts](concepts.md) explains the terms and [the paper's algorithms](concepts.md#the-paper-in-the-code);",
         "[Teaching](context.md#teaching-across-folds) explains teachers. *The paper* is that of",
         "[VBSiX](https://aclanthology.org/N19-1193/); *Guu et al.* are",
-        "[Guu et al. (2017)](https://aclanthology.org/P17-1097/).",
+        "[Guu et al. (2017)](https://aclanthology.org/P17-1097/). A *row* is an entry of the data: in SCONE, a world",
+        "and five instructions; in JSON lines, a line. [GloVe](questions.md#words) has the word vectors for SCONE.",
         "",
         "A run starts from the defaults. A recipe, a method, the data and a variant change them, in that order. With",
         f"the recipe `published`, {_assignments(PUBLISHED_SIZES)}",
@@ -142,8 +144,11 @@ def _setting_row(section: str, value: Any, entry: dataclasses.Field[Any], own: M
     """A row of the table; `own` has what JSON lines change, as a value or in words."""
     wanted = typing.get_type_hints(type(value))[entry.name]
     literal = typing.get_origin(wanted) is Literal
-    choices = typing.get_args(wanted) if literal else tuple(entry.metadata["bounds"].names)
-    meaning = entry.metadata["help"] + (f" One of: {', '.join(f'`{name}`' for name in choices)}." if choices else "")
+    bounds = entry.metadata["bounds"]
+    choices = [f"`{choice}`" for choice in (typing.get_args(wanted) if literal else bounds.names)]
+    if isinstance(bounds.choices, Registry):
+        choices.append("or [your own](extend.md)")
+    meaning = entry.metadata["help"] + (f" One of: {', '.join(choices)}." if choices else "")
     name = f"{section}.{entry.name}"
     changed = "" if name not in own else own[name] if name in _from_file() else _code(own[name])
     return [f"`{name}`", _code(getattr(value, entry.name)), changed, meaning]
@@ -184,10 +189,11 @@ def _recipes() -> Iterator[str]:
             "",
         )
     yield from (
-        f"`{DEFAULT_RECIPE}` differs in two more points, which have no setting:",
+        f"`{DEFAULT_RECIPE}` differs in two more points:",
         "",
-        "- Token probabilities are mixed with a uniform distribution over valid tokens. The mixture is used to choose",
-        "  the beam, in [posteriors](concepts.md#training) and in the critic's labels.",
+        "- Token probabilities are mixed with a uniform distribution over valid tokens, whose weight is",
+        "  `search.epsilon`. The mixture is used to choose the beam, in [posteriors](concepts.md#training) and in the",
+        "  critic's labels.",
         "- A path through the graph counts as correct only if its n-th state was in the beam after n tokens. The",
         "  paper's extraction also finds other paths, because its graph does not record when a state was in the beam.",
         "",

@@ -23,8 +23,9 @@ class DataConfig:
     )
     lengths: tuple[int, ...] = setting(
         (1, 2, 3),
-        "Which beginnings of a row are training examples: `[1, 2, 3]` makes one of the first 1, 2 and 3 instructions "
-        "each; 0 is the whole row. Training on JSON lines reads no worlds in between, so only `[0]` is possible.",
+        "Which beginnings of a row are training examples: with `[1, 2, 3]`, a row gives three examples: its first "
+        "instruction, its first two and its first three. 0 is the whole row. Training on JSON lines reads no worlds in "
+        "between, so only `[0]` is possible.",
         least=0,
     )
     suffixes: bool = setting(

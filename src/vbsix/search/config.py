@@ -53,8 +53,7 @@ class SearchConfig:
     )
     skip_no_ops: bool = setting(
         False,
-        "Do not offer commands that leave the denotation as it was, neither in training nor in prediction. In a short "
-        "run in tangrams it made no difference.",
+        "Do not offer commands that leave the denotation as it was, neither in training nor in prediction.",
     )
     program_beam: int = setting(
         8, "How many programs are extracted from the graph, at most; 0 for as many as the beam has states.", least=0
