@@ -37,9 +37,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "paths": 'program prefixes that the states of a beam stand for, averaged over iterations ("paths in beam" in '
         "the paper)",
         "paths_longest": "the same for the longest examples",
-        "correct_discarded": "execution space: states on a path to the target that the beam dropped. Prefixes of "
-        "different lengths can lead to one state, so a beam can drop it in one iteration and hold it in another. Only "
-        "such states are counted, every 50 steps",
+        "correct_discarded": "execution space: states on a path to the target that the beam held in one iteration "
+        "and dropped in another. Counted every 50 steps",
         "correct_discarded_longest": "the same for the longest examples",
         "critic_window_share": "with a critic: the share of the beam's states that are in the critic's window",
         "programs": '`training.programs = "extracted"`: programs extracted from the graph',
