@@ -9,7 +9,7 @@ from vbsix.utilities.machine import count_cores
 
 GPU_GRAPHS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION"
 """Kernels are handed to a GPU many at once. A search has thousands of small ones, and to launch them one by one takes
-longer than to run them. Whole loops (WHILE, CONDITIONAL) are not handed over: that is no faster."""
+longer than to run them. Whole loops (WHILE, CONDITIONAL) are not handed over."""
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 """Matrix products of ours are too small to gain by being split among a CPU's cores; training shares out examples."""
