@@ -29,6 +29,7 @@ def test_the_ceiling_of_a_language(vbsix, tmp_path):
     ("arguments", "message"),
     [
         (("tangrams", "--data", "nowhere"), "nowhere: no such folder"),
+        (("tangrams", "--split", "moon", "--data", "synthetic"), "unknown split of this data 'moon'"),
         (("tangram",), "unknown domain 'tangram'"),
         (("tangrams", "--data", "rows.jsonl"), "the ceiling needs the world after each instruction"),
     ],

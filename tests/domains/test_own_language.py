@@ -467,7 +467,7 @@ def test_advice_for_json_lines_can_be_followed():
     assert "data.lengths" in _advise(tiny_config(data__lengths=(1, 2)), 500)
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_in_a_fresh_process_an_unknown_sentence_is_not_certain(tmp_path):
     """From a run's folder, as a user would: five unknown words leave a parser that learned little unsure."""
     (tmp_path / "own.py").write_text(inspect.getsource(Sums))

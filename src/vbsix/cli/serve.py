@@ -73,7 +73,7 @@ def serve(
         server = uvicorn.Server(
             uvicorn.Config(app, log_config=None, timeout_keep_alive=30, timeout_graceful_shutdown=3)
         )
-        # Answers that are cut off at the end are not errors.
+        # No log while the server stops: answers that are cut off then are not errors.
         logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
         try:
             tell = functools.partial(typer.echo, err=True)

@@ -46,21 +46,21 @@ def choose_config(
         steps = settings.get("training.steps", given.get("training.steps", preset.training.steps))
         chosen = choose_settings(Path(source), steps) if isinstance(steps, int) else {}
         preset = override(preset, {name: value for name, value in chosen.items() if name not in given})
+    sized = "network.word" in {**given, **settings}
     if given:
         base = make(given)
         given = {name: value for name, value in changes(base, override(base, given)).items() if name not in named}
     own = {name: value for name, value in settings.items() if name not in named}
     chosen = override(preset, {**given, **own, **_resolved({**given, **own})})
-    if "network.word" not in {**given, **own}:
-        size = vector_size(Path(chosen.data.vectors)) if chosen.data.vectors else None
-        chosen = override(chosen, {"network.word": size or preset.network.word})
+    if chosen.data.vectors and not sized and (size := vector_size(Path(chosen.data.vectors))):
+        chosen = override(chosen, {"network.word": size})
     return require_sense(chosen)
 
 
 def _resolved(settings: Mapping[str, Any]) -> dict[str, str]:
     """The files among the settings as absolute paths: the run may be resumed from another folder."""
     files = {name: settings.get(name) for name in ("data.dev_file", "data.vectors")}
-    return {name: str(Path(file).resolve()) for name, file in files.items() if file}
+    return {name: str(Path(file).resolve()) for name, file in files.items() if isinstance(file, str) and file}
 
 
 def continue_config(

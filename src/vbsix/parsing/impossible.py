@@ -52,19 +52,22 @@ _FIGURE = re.compile(
     rf"\b({'|'.join(ORDINALS)})\b(?! (?:step|move|turn|action|command|instruction|swap|change|time))"
     r"|\b(?:figure|shape|object|item|image|position|place|spot)s? ([1-9])\b"
 )
+_PEOPLE = "boy|character|girl|guy|lady|man|one|person|woman"
 _GOAL = re.compile(
-    r"\b(?:appear|arrive|come|enter|goe?|move|step|walk)s?\b(?: (?!(?:and|of|who)\b)[a-z]+){0,4}? (?:at|in|on|to|into) "
+    r"\b(?:appear|arrive|come|enter|goe?|move|step|walk)s?\b"
+    rf"(?: (?!(?:and|of|who|next|beside|near|closer?|adjacent|{_PEOPLE})\b)[a-z]+){{0,4}}? (?:at|in|on|to|into) "
     r"(?:the )?(?:(?:position|place|spot) (?P<number>\d{1,2})|(?=far |\w+ (?:end|side))(?:far )?(?P<end>left|right)"
     r"(?: end| side)?)$"
 )
-"""A position that somebody is to go to, which ends the instruction: what follows may make it another one."""
+"""A position that somebody is to go to, which ends the instruction: what follows may make it another one. It is not
+that of somebody else: `next to the man in position 5`."""
 _AMOUNT = re.compile(
     rf"(?<!into )(?<!it )\b(?P<amount>{'|'.join(AMOUNTS)}) (?:unit|part)s? (?:from|of|out of) (?:the )?"
     rf"(?:(?P<ordinal>{'|'.join(ORDINALS)}|last) beaker|beaker (?P<number>[1-7])|"
     r"(?P<colour>[a-z]+) (?:beaker|chemical|one))$"
 )
 _NEWCOMER = re.compile(
-    r"\b(?:(?:an?|another)(?: [a-z]+){0,2} (?:boy|character|girl|guy|lady|man|one|person|woman)|some(?:body|one))\b"
+    rf"\b(?:(?:an?|another)(?: [a-z]+){{0,2}} (?:{_PEOPLE})|some(?:body|one))\b"
     r"(?: (?!(?:and then|who)\b)[\w-]+){0,9}? (?:appear|arrive|come|enter|join|walk|step)s?\b"
 )
 """Somebody who comes: what is said of them need not be there before."""

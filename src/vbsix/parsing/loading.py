@@ -243,7 +243,7 @@ def model_config(path: Path) -> Config:
 
 @contextmanager
 def _exported(path: Path) -> Iterator[None]:
-    """Names the file in errors; what misses parts of a model is not one."""
+    """Names the file in errors. A file that lacks parts of a model is not one."""
     try:
         yield
     except VbsixError as error:

@@ -107,7 +107,7 @@ def compile_parses(model: Model, room: int) -> None:
 
 
 def compile_searches(models: Mapping[str, Model]) -> None:
-    """Compiles what is asked for later, what is asked for first first: explanations follow each pause in typing."""
+    """Compiles the rest, in the order in which it is usually asked for: explanations follow each pause in typing."""
     for model in in_order(models.values()):
         if has_corpus(model.domain):
             search = _usual_search(model)

@@ -17,7 +17,7 @@ from vbsix.data.dataset import SYNTHETIC
 from vbsix.reproduction.incomplete import COLUMNS, NOTE, incomplete_rows
 from vbsix.reproduction.runs import DOMAINS, INCOMPLETE, Result, Results, lacks, system_of
 from vbsix.reproduction.summary import COLUMNS as BEST_COLUMNS
-from vbsix.reproduction.summary import TITLE, best_rows, best_runs, draw_summary
+from vbsix.reproduction.summary import TITLE, best_rows, draw_summary
 from vbsix.reproduction.targets import SHORT, TARGETS, FigureTarget, TableTarget, Target
 from vbsix.runs.folder import Run
 from vbsix.show.curves import FORMATS, Summary, as_label, draw_curve, prepare, save
@@ -34,6 +34,7 @@ STAGED = "staged"
 RUNS, SUMMARY, BEST = "runs", "summary", "best"
 """The names of the parts with the list of all runs, the figure and the table of the best runs; that of incomplete runs
 is `INCOMPLETE`."""
+NOTHING = "No run of these has ended yet."
 _EMBEDDED = f" {SYNTHETIC}"
 """Ends the names of parts that are of the built-in corpus."""
 _TARGETS: Mapping[str, Target] = {**TARGETS, **SHORT}
@@ -108,23 +109,27 @@ def fill_page(
         if part == INCOMPLETE:
             on_scone = {run: found for run, found in incomplete.items() if run.source != SYNTHETIC}
             return f"{to_markdown([COLUMNS, *incomplete_rows(on_scone, results)])}\n\n{NOTE}" if on_scone else "None."
-        if part == BEST and (rows := best_rows({**results, **staged})):
-            return to_markdown([BEST_COLUMNS, *rows])
+        if part in (SUMMARY, BEST):
+            rows = best_rows({**results, **staged})
+            shown = _embed(TITLE, part) if part == SUMMARY else to_markdown([BEST_COLUMNS, *rows])
+            return shown if rows else NOTHING
         chosen = _choose(part, results)
         if not chosen:
-            return "No run of these has ended yet."
+            return NOTHING
         if part == RUNS:
             return "\n".join(_origins(chosen))
-        if part == SUMMARY:
-            return f"![{TITLE}]({_figure_file(part)})"
         match _TARGETS[part.removesuffix(_EMBEDDED)]:
             case TableTarget() as target:
                 rows = _trim([list(target.columns), *table_rows(target, chosen)])
                 return f"{to_markdown(rows)}\n\n{table_note(target, chosen)}"
             case FigureTarget() as target:
-                return f"![{target.title}]({_figure_file(part)})"
+                return _embed(target.title, part)
 
     return fill_parts(text, _PARTS, make)
+
+
+def _embed(title: str, part: str) -> str:
+    return f"![{title}]({_figure_file(part)})"
 
 
 def _figure_file(part: str) -> str:
@@ -135,8 +140,6 @@ def _choose(part: str, results: Mapping[Run, Result]) -> dict[Run, Result]:
     """The results that a part of the page shows, in order."""
     if part == RUNS:
         return dict(results)
-    if part in (SUMMARY, BEST):
-        return {run: results[run] for run in best_runs(results).values()}
     target = _TARGETS[part.removesuffix(_EMBEDDED)]
     fitting = {
         (run.config.domain, system_of(run)): run

@@ -69,8 +69,11 @@ def learn_from(
     require_unused(folder)
     source, configs = runs[0].source, [run.config for run in runs]
     require_teachable(configs)
-    teachers = given if isinstance(given, Teachers) else find_teachers(given, configs[0], source)
-    require_same_data(teachers, configs[0], source)
+    if isinstance(given, Teachers):
+        teachers = given
+        require_same_data(teachers, configs[0], source)
+    else:
+        teachers = find_teachers(given, configs[0], source)
     # Raises now, and not when worlds have been inferred.
     read_dataset(replace(runs[0], inferred=None), language, words)
     title, again = f"{teachers.path} infers worlds", " Give the same command again."

@@ -105,9 +105,8 @@ def require_same_data(teachers: Teachers, config: Config, source: str) -> None:
     if base_name(taught.domain) != base_name(config.domain):  # languages of the same worlds may differ
         raise VbsixError(f"{teachers.path}: teaches {taught.domain}, not {config.domain}.")
     there, here = to_settings(taught), to_settings(config)
-    for run in teachers.runs[:1]:
-        if run.source != source or any(there[name] != here[name] for name in ROWS):
-            raise VbsixError(f"{teachers.path}: {OTHER_ROWS}")
+    if teachers.runs and (teachers.runs[0].source != source or any(there[name] != here[name] for name in ROWS)):
+        raise VbsixError(f"{teachers.path}: {OTHER_ROWS}")
 
 
 def require_teachable(configs: Sequence[Config]) -> None:
@@ -159,8 +158,8 @@ def infer_once(
         for teacher in teachers.teachers
     ]
     rows, folds = rows_to_infer(configs[0].data, taught[0].language, source, lengths, len(taught))
-    for run in teachers.runs[:1]:
-        _require_same_rows(run, taught[0].language)
+    if teachers.runs:  # folds of other rows would be others; a model has no folds
+        _require_same_rows(teachers.runs[0], taught[0].language)
     about = lengths, teachers.digest(), identify_rows(rows, lengths)
     if path.exists():
         found = read_inferred(path)

@@ -19,6 +19,7 @@ from matplotlib.ticker import PercentFormatter
 from vbsix import __version__
 from vbsix.config.presets import full_name
 from vbsix.config.toml import to_toml
+from vbsix.data.dataset import SYNTHETIC
 from vbsix.evaluation.calibration import Calibration
 from vbsix.evaluation.error_analysis import (
     ReadStep,
@@ -235,7 +236,7 @@ def _share(share: Share, name: str) -> tuple[str, float, str]:
 
 def _setting(one: Examined) -> str:
     config, seeds = one.run.config, ", ".join(map(str, one.seeds))
-    source = "generated sentences" if one.run.source == "synthetic" else Path(one.run.source).name
+    source = "generated sentences" if one.run.source == SYNTHETIC else Path(one.run.source).name
     words = (
         f"{one.domain}, learned by {full_name(one.run.config)} from {source}, "
         f"{config.training.steps} steps, seed{'s' * (len(one.seeds) > 1)} {seeds}{_made_on(one.run)}."

@@ -16,10 +16,13 @@ export function feedbackForm(request, outcome, domain, picture) {
     try {
       const { saved } = await ask("/api/feedback", { ...request, target });
       element.replaceChildren(title, h("p", { role: "status" }, `Saved. The file has ${saved} example${saved > 1 ? "s" : ""}.`));
-    } catch ({ message }) {
-      status.textContent = message;
+    } catch (error) {
+      complain(error);
     }
   }
+
+  /** Names the world as the page does. */
+  const complain = ({ message }) => (status.textContent = message.replace(/^(context|target): /, "Right world: "));
 
   async function correct() {
     const done = h("button", { type: "button", onclick: save, disabled: true }, "Save this world");
@@ -30,8 +33,8 @@ export function feedbackForm(request, outcome, domain, picture) {
         const { pictures } = await ask("/api/parse", { model: request.model, context: world, instructions: [] });
         status.textContent = "";
         view.update(domain, world, pictures[world]);
-      } catch ({ message }) {
-        status.textContent = message;
+      } catch (error) {
+        complain(error);
       }
     });
     view.update(domain, outcome, picture);
