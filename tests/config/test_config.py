@@ -256,6 +256,20 @@ def test_relative_paths_in_a_file_do_not_depend_on_the_folder_later(tmp_path, mo
     assert config.network.word == 3
 
 
+@pytest.mark.parametrize("size", [preset("tangrams").network.word, 101])
+def test_a_size_of_vectors_that_a_file_gives_is_kept(tmp_path, size):
+    (tmp_path / "some.vec").write_text("red 1 2 3\n")
+    file = tmp_path / "run.toml"
+    file.write_text(f"[network]\nword = {size}\n")
+    given = {"data.vectors": str(tmp_path / "some.vec")}
+    assert choose_config("tangrams", "examples.jsonl", None, None, None, file, given).network.word == size
+
+
+def test_a_file_of_vectors_that_is_no_text_is_one_message():
+    with pytest.raises(VbsixError, match=r"data\.vectors.*expected a text, not 3"):
+        choose_config("tangrams", "examples.jsonl", None, None, None, None, {"data.vectors": 3})
+
+
 def test_a_config_that_is_not_its_preset_says_so():
     base = preset("alchemy", "vbsix")
     assert changed(base) == {} and full_name(base) == "vbsix-stochastic"
