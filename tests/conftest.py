@@ -27,8 +27,11 @@ from jaxtyping import install_import_hook
 if importlib.util.find_spec("beartype"):
     install_import_hook("vbsix", "typechecker.check")
 
+from vbsix.config.schema import OBJECTIVES
 from vbsix.domains import registry
 from vbsix.domains.names import BUILT_IN, FROM_FILES
+from vbsix.models.config import ENCODERS, POLICIES
+from vbsix.search.config import SELECTION_RULES
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -40,6 +43,7 @@ hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+REGISTRIES = {known.kind: known for known in (ENCODERS, OBJECTIVES, POLICIES, SELECTION_RULES)}
 FAMILIES = {
     "whole runs": (
         "test_loop.py",
@@ -121,13 +125,15 @@ def forget_compiled():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def forget_domains():
-    """Domains that the tests of a file register are unknown to the next file."""
-    before = set(registry._registered)
+def forget_registered():
+    """What the tests of a file register is unknown to the next file: domains, encoders, objectives and the like."""
+    built_in = {name: known._built_in for name, known in REGISTRIES.items()} | {"domain": {**BUILT_IN, **FROM_FILES}}
+    registered = {name: known._registered for name, known in REGISTRIES.items()} | {"domain": registry._registered}
+    before = {name: set(known) for name, known in registered.items()}
     yield
-    for name in set(registry._registered) - before - {*BUILT_IN, *FROM_FILES}:
-        del registry._registered[name]
-        registry._origins.pop(name, None)
+    for kind, known in registered.items():
+        for name in set(known) - before[kind] - set(built_in[kind]):
+            del known[name]
 
 
 @pytest.fixture(scope="session")
