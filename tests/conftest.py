@@ -134,6 +134,7 @@ def forget_registered():
     for kind, known in registered.items():
         for name in set(known) - before[kind] - set(built_in[kind]):
             del known[name]
+            registry._origins.pop(name, None)
 
 
 @pytest.fixture(scope="session")

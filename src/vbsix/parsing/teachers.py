@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 
 from vbsix.domains.base import Domain
 from vbsix.models import Ensemble
-from vbsix.parsing.loading import find_model, load, model_config
+from vbsix.parsing.loading import find_model, load, make_ensemble, model_config
 from vbsix.runs.teachers import Policies, Teacher, Teachers
 
 
@@ -25,9 +24,9 @@ def open_teachers(path: str | Path) -> Path | Teachers:
 
     def read(given: Domain | None) -> Policies:
         parser = load(path, domain=given)
-        policy = parser.policy
-        if not isinstance(policy, Ensemble):
-            policy = Ensemble(jax.tree.map(lambda leaf: leaf[None], policy))
-        return Policies(parser.domain, policy, parser.words, jnp.asarray(parser.words.vectors))
+        if not isinstance(parser.policy, Ensemble):
+            parser = make_ensemble([parser])
+        assert isinstance(parser.policy, Ensemble)
+        return Policies(parser.domain, parser.policy, parser.words, jnp.asarray(parser.words.vectors))
 
     return Teachers(path, (Teacher(path, model_config(path), read),))
